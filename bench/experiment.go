@@ -44,7 +44,7 @@ func (o *Options) jobs(n int64) int64 { return cmp.Or(o.Jobs, n) }
 type Experiment struct {
 	Name string // suite and load, as in "Memory/8 connections"
 
-	ceiling bool // the responder can answer it too
+	ceiling bool // the responder can answer it as well
 
 	// trial measures one server, which it starts.
 	trial func(context.Context, *trial) error

@@ -20,7 +20,7 @@ import (
 // on 127.0.0.1, on which the server must listen with SO_REUSEADDR. {dir} stands for a new
 // empty directory, which is removed afterwards.
 type Server struct {
-	Name string // what tables call it; empty: the program's name
+	Name string // name in tables; empty means the program's name
 
 	// Command is the program and its arguments, such as {"beanstalkd", "-l", "127.0.0.1",
 	// "-p", "{port}"}. It is not passed to a shell.
@@ -28,7 +28,7 @@ type Server struct {
 }
 
 const (
-	startTimeout = 2 * time.Minute // a server may read a large log before it listens
+	startTimeout = 2 * time.Minute // a server can read a large log before it listens
 	startPoll    = 5 * time.Millisecond
 )
 

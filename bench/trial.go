@@ -82,4 +82,4 @@ func (t *trial) bulk(ctx context.Context, o load.Options, commands int64) error 
 	return err
 }
 
-const jobTTR = time.Hour // no job comes back by itself
+const jobTTR = time.Hour // long enough that no TTR expires

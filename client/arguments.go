@@ -38,7 +38,7 @@ func count(limit int) (uint32, error) {
 // CheckTube returns [ErrInvalid] if tube is not a valid tube name: 1 to 200 letters,
 // digits and bytes of -+/;.$_(), not starting with a hyphen.
 func CheckTube(tube string) error {
-	if !wire.ValidTube([]byte(tube)) { // which does not allocate for short names
+	if !wire.ValidTube([]byte(tube)) { // does not allocate for short names
 		return fmt.Errorf("%w: tube %q: want 1 to %d letters, digits and -+/;.$_(), the first not a hyphen", ErrInvalid, tube, wire.MaxTube)
 	}
 	return nil

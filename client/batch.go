@@ -148,7 +148,7 @@ type batchReserve struct {
 	deleted func(i int, err error)
 	q       request
 	max     int
-	one     bool // it is one command, a reserve-batch
+	one     bool // whether a single reserve-batch is sent
 	jobs    []*Job
 	alloc   allocator
 	no      error // the first answer that holds no job

@@ -40,19 +40,19 @@ type Conn struct {
 	// turn holds a token. The goroutine that has inserted it owns the next group.
 	turn chan struct{}
 
-	stream       *stream       // nil: there is no connection
-	cause        error         // why there is no connection; nil before the first
-	used         string        // by Use; the stream may use another for a while
+	stream       *stream       // nil if there is no connection
+	cause        error         // reason why there is no connection; nil before the first
+	used         string        // tube selected by Use; the stream can use another temporarily
 	watched      []string      // in the order of Watch
-	lasted       time.Duration // how long the last connection did; 0: it could not be made
-	facts        wire.JobFacts // of the last job that had some
-	batchReserve batchReserve  // of DeleteAndReserve
+	lasted       time.Duration // duration of the last connection; 0 if it could not be opened
+	facts        wire.JobFacts // facts of the last job that had some
+	batchReserve batchReserve  // reused by DeleteAndReserve
 
 	// The state that Close needs while another goroutine has the turn.
 	mu struct {
 		sync.Mutex
 		closed bool
-		nc     net.Conn // that of stream, also while it is being set up
+		nc     net.Conn // the network connection of stream, even while it is being set up
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *Conn) Close() error {
 		c.mu.closed = true
 		close(c.done)
 		if c.mu.nc != nil {
-			c.mu.nc.Close() // which ends a command under way
+			c.mu.nc.Close() // ends the current command
 		}
 	}
 	c.mu.Unlock()
@@ -183,8 +183,8 @@ func (c *Conn) resetForIdle() (using string, ok bool) {
 type request struct {
 	wire.Command
 	want wire.Word     // the reply that means success
-	tube string        // the tube that must be in use; empty: any
-	wait time.Duration // how long the server may delay the reply; see stream.begin
+	tube string        // the tube that must be in use; empty means any
+	wait time.Duration // time that the server can delay the reply; see stream.begin
 }
 
 // do sends a command and returns the reply, whose slices are valid until the next
@@ -192,7 +192,7 @@ type request struct {
 func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 	var r wire.Reply
 	end := q.end()
-	maybe := false // an earlier attempt may have deleted the job
+	maybe := false // whether an earlier attempt might have deleted the job
 	err := c.attempts(ctx, q.tube, q.Op.Repeatable(), new(retrier), func() error {
 		q.waitUntil(end)
 		sent, err := c.stream.exchange(ctx, &q.Command, q.wait, &r)

@@ -87,11 +87,11 @@ var (
 
 // An Error describes a failed command.
 type Error struct {
-	Verb string // the command as the protocol has it, such as "delete"; or "connect"
-	Job  uint64 // the id of the job that the command is about; 0: none
-	Tube string // the tube that the command is about; empty: none, or many
-	Addr string // the address that was given to [Dial]; empty: no particular server
-	Err  error  // why: wraps one or more of the errors above, or the cause of a context
+	Verb string // the command in the protocol, such as "delete"; or "connect"
+	Job  uint64 // id of the command's job; 0 if it has none
+	Tube string // the command's tube; empty if it has none, or many
+	Addr string // the address passed to [Dial]; empty if no particular server is concerned
+	Err  error  // the cause: wraps one or more of the errors above, or the cause of a context
 }
 
 // Error returns a text such as "10.0.0.1:11300: delete 7: not found".

@@ -24,7 +24,7 @@ type Job struct {
 	Reason string
 
 	conn  *Conn
-	lease *lease // of a pool; nil when the job is finished, or has none
+	lease *lease // lease of a pool; nil if the job is finished or has no pool
 }
 
 // askedFacts contains the words of want for Job.Facts.

@@ -14,7 +14,7 @@ import (
 // A BatchError contains the errors of a batch's commands. errors.Is and errors.As examine
 // all of them.
 type BatchError struct {
-	Errs []error // one for each command, in their order; nil where it was done
+	Errs []error // one per command, in order; nil if it succeeded
 }
 
 // Error returns the number of failed commands and the first error.
@@ -152,7 +152,7 @@ func (c *Conn) many(ctx context.Context, errs []error, maybe int, tube string, b
 		}
 		errs[i] = c.failed(build, i, err)
 	}
-	var out, q request // of the commands, and of the replies
+	var out, q request // scratch for commands and replies
 	var retry retrier
 	for first := 0; first < len(errs); {
 		build(first, &q)
@@ -207,14 +207,14 @@ func (c *Conn) many(ctx context.Context, errs []error, maybe int, tube string, b
 // An allocator allocates the jobs of a batch, several at a time.
 type allocator struct {
 	conn *Conn
-	left int // how many may come
+	left int // maximum number of further jobs
 	jobs []Job
 	mem  arena
 }
 
 const (
 	jobsAtOnce  = 64
-	bytesAtOnce = 16 << 10 // a job that is kept keeps so many
+	bytesAtOnce = 16 << 10 // memory that a single kept job can keep alive
 )
 
 func (a *allocator) job(r *wire.Reply) *Job {

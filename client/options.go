@@ -129,7 +129,7 @@ func (opt *Options) check() error {
 // An address is a listening address of a server, for net.Dial.
 type address struct {
 	network, addr string
-	host          string // for the verification of certificates; empty for unix sockets
+	host          string // for the verification of certificates; empty for Unix sockets
 }
 
 // parseAddresses parses unix:PATH, or a list of other addresses with commas between them.

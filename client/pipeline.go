@@ -25,8 +25,8 @@ const (
 
 // A batch is a sequence of commands that are sent without waiting for each reply.
 type batch struct {
-	n    int           // how many
-	wait time.Duration // how long the server may delay the replies; see stream.begin
+	n    int           // number of commands
+	wait time.Duration // time that the server can delay the replies; see stream.begin
 
 	// append appends command i. It can run concurrently with reply.
 	append func(dst []byte, i int) []byte
@@ -36,7 +36,7 @@ type batch struct {
 	reply func(i int, r *wire.Reply) error
 
 	sent     int // commands that the system took as a whole
-	answered int // replies that came; in order
+	answered int // number of received replies
 }
 
 // pipeline runs a batch.
@@ -48,7 +48,7 @@ func (s *stream) pipeline(ctx context.Context, b *batch) error {
 		return s.end(s.writeAndRead(b))
 	}
 	writing := s.writeAll(b)
-	reading := s.readAll(b, b.sent) // also after an error: what was answered was done
+	reading := s.readAll(b, b.sent) // even after an error, because answered commands were executed
 	if writing != nil {
 		return s.end(writing)
 	}

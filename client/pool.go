@@ -28,7 +28,7 @@ type Pool struct {
 	url     string // as it was given
 	opt     Options
 	maxIdle int
-	slots   chan struct{} // holds a token for each connection that sends commands; nil: no limit
+	slots   chan struct{} // holds a token per connection that sends commands; nil if there is no limit
 	done    chan struct{} // closed by Close
 
 	current atomic.Uint32 // see Conn
@@ -37,7 +37,7 @@ type Pool struct {
 	mu struct {
 		sync.Mutex
 		closed bool
-		idle   []idleConn // the last one used is the last
+		idle   []idleConn // the most recently used is last
 		all    map[*Conn]struct{}
 	}
 }

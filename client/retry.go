@@ -16,7 +16,7 @@ const (
 
 // A retrier decides whether and when to repeat a command.
 type retrier struct {
-	since time.Time // of the first failure since there was a good connection
+	since time.Time // time of the first failure since the last good connection
 	pause time.Duration
 }
 
@@ -24,13 +24,13 @@ type retrier struct {
 // must be no other attempt.
 func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	if c.lasted > maxPause {
-		*t = retrier{} // a reserve may wait for days, and lose many connections
+		*t = retrier{} // a reserve can wait for days and lose many connections
 	}
 	connected := c.lasted > 0
 	switch {
 	case errors.Is(err, ErrOutcomeUnknown),
-		!errors.Is(err, ErrDisconnected),                    // the server has answered, or the caller ends it
-		connected && errors.Is(err, os.ErrDeadlineExceeded), // the command has had its time
+		!errors.Is(err, ErrDisconnected),                    // the server has answered, or the caller has ended the command
+		connected && errors.Is(err, os.ErrDeadlineExceeded), // the command has used its time
 		c.opt.Reconnect == 0:
 		return err
 	case t.since.IsZero():
@@ -63,13 +63,13 @@ func (q *request) end() time.Time {
 	if q.wait == 0 || q.wait == forever {
 		return time.Time{}
 	}
-	return time.Now().Add(time.Duration(q.Timeout) * time.Second) // which was rounded up
+	return time.Now().Add(time.Duration(q.Timeout) * time.Second) // the timeout was rounded up
 }
 
 // waitUntil sets the timeout to the time until end, rounded up to seconds.
 func (q *request) waitUntil(end time.Time) {
 	if !end.IsZero() {
 		q.wait = max(time.Until(end), 0)
-		q.Timeout, _ = timeout(q.wait) // of a duration that was good when it was longer
+		q.Timeout, _ = timeout(q.wait) // the longer duration was valid
 	}
 }

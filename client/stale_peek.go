@@ -14,7 +14,7 @@ import (
 type look struct {
 	raw    syscall.RawConn
 	unread bool // bytes of the server wait in the socket
-	gone   bool // the server has closed the connection
+	gone   bool // whether the server has closed the connection
 	at     func(fd uintptr)
 }
 
@@ -47,7 +47,7 @@ func (s *stream) stale() bool {
 		// A server sends some TLS messages unrequested: session tickets, and the alert
 		// that closes the connection. They are encrypted, so they must be read. After a
 		// ticket, the read waits for more.
-		s.expiry = -1 // so that the next limit moves it
+		s.expiry = -1 // forces the next limit to move it
 		encrypted.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if _, err := encrypted.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			return true

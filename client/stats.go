@@ -26,19 +26,19 @@ type ServerStats struct {
 	// Commands["put"].
 	Commands map[string]uint64 `stats:"cmd-"`
 
-	JobTimeouts uint64 `stats:"job-timeouts"` // jobs whose time to run was over, since the start
+	JobTimeouts uint64 `stats:"job-timeouts"` // expired times to run since the start
 	TotalJobs   uint64 `stats:"total-jobs"`   // jobs put since the start
-	MaxJobSize  int64  `stats:"max-job-size"` // bytes that a body may have
+	MaxJobSize  int64  `stats:"max-job-size"` // maximum size of a body in bytes
 
 	Tubes            uint64 `stats:"current-tubes"`
 	Connections      uint64 `stats:"current-connections"`
 	Producers        uint64 `stats:"current-producers"` // connections that have put
 	Workers          uint64 `stats:"current-workers"`   // connections that have reserved
 	Waiting          uint64 `stats:"current-waiting"`   // connections that wait in a reserve
-	TotalConnections uint64 `stats:"total-connections"` // since the start
+	TotalConnections uint64 `stats:"total-connections"` // number since the start
 
 	PID     int64         `stats:"pid"`
-	Version string        `stats:"version"` // of the protocol's reference server; beanpole says 1.13
+	Version string        `stats:"version"` // version of the reference server; beanpole reports 1.13
 	UTime   time.Duration `stats:"rusage-utime"`
 	STime   time.Duration `stats:"rusage-stime"`
 	Uptime  time.Duration `stats:"uptime"`
@@ -64,9 +64,9 @@ type ServerStats struct {
 	BuffersMemory                uint64 `stats:"buffers-memory"`    // bytes of input and replies that wait
 	ClosedForMemory              uint64 `stats:"closed-for-memory"` // connections, because of those bytes
 	RejectedConnectionsOfAddress uint64 `stats:"rejected-connections-of-address"`
-	RefusedConnections           uint64 `stats:"refused-connections"` // of other networks, or with a failed handshake
+	RefusedConnections           uint64 `stats:"refused-connections"` // from other networks, or with a failed handshake
 	RefusedCommands              uint64 `stats:"refused-commands"`    // answered [ErrUnauthorized]
-	Processors                   uint64 `stats:"processors"`          // that run the server's code at the same time
+	Processors                   uint64 `stats:"processors"`          // CPUs that the server uses
 
 	// ConnectionsFull reports whether there are MaxConnections connections, so that new
 	// clients wait.
@@ -76,20 +76,20 @@ type ServerStats struct {
 	RefusedByMaxMemory  uint64 `stats:"refused-by-max-memory"`  // jobs
 	RefusedByTubeLimit  uint64 `stats:"refused-by-tube-limit"`  // jobs
 	RefusedByMaxTubes   uint64 `stats:"refused-by-max-tubes"`   // new tubes
-	RefusedByMaxWatched uint64 `stats:"refused-by-max-watched"` // watches of one more tube
+	RefusedByMaxWatched uint64 `stats:"refused-by-max-watched"` // refused watches
 
 	// Numbers of actions of policies.
-	PolicyExhausted uint64 `stats:"policy-exhausted"` // jobs that were tried too often
+	PolicyExhausted uint64 `stats:"policy-exhausted"` // exhausted jobs
 	PolicyRetried   uint64 `stats:"policy-retried"`   // jobs that wait before they are tried again
-	PolicyExpired   uint64 `stats:"policy-expired"`   // jobs that were too old
-	PolicySkipped   uint64 `stats:"policy-skipped"`   // times that there was no room for what a policy says
+	PolicyExpired   uint64 `stats:"policy-expired"`   // expired jobs
+	PolicySkipped   uint64 `stats:"policy-skipped"`   // policy actions skipped for lack of space
 
 	PolicyDeduplicated uint64 `stats:"policy-deduplicated"` // puts of jobs that were there already
 
 	// Only servers with a journal send these values.
-	JournalHealth    string `stats:"journal-health"`     // "ok", or what is wrong
-	JournalBytes     uint64 `stats:"journal-bytes"`      // that its files take
-	JournalLiveBytes uint64 `stats:"journal-live-bytes"` // that the jobs would take if they were written again
+	JournalHealth    string `stats:"journal-health"`     // "ok", or the problem
+	JournalBytes     uint64 `stats:"journal-bytes"`      // size of the journal
+	JournalLiveBytes uint64 `stats:"journal-live-bytes"` // size of the journal after a rewrite
 	JournalSegments  uint64 `stats:"journal-segments"`   // files with records
 
 	// All contains every entry that the server sent, including those without a field, by
@@ -117,7 +117,7 @@ type TubeStats struct {
 	CmdDelete    uint64 `stats:"cmd-delete"`     // jobs deleted since the tube was created
 	CmdPauseTube uint64 `stats:"cmd-pause-tube"` // pauses since the tube was created
 
-	Pause     time.Duration `stats:"pause"` // as it was given; 0: not paused
+	Pause     time.Duration `stats:"pause"` // requested length; 0 if not paused
 	PauseLeft time.Duration `stats:"pause-time-left"`
 
 	All map[string]string // as in [ServerStats]
@@ -140,11 +140,11 @@ type JobStats struct {
 	Tube     string        `stats:"tube"`
 	State    State         `stats:"state"`
 	Priority uint32        `stats:"pri"`       // the smallest goes first
-	Age      time.Duration `stats:"age"`       // since the put
+	Age      time.Duration `stats:"age"`       // time since the put
 	Delay    time.Duration `stats:"delay"`     // as last given
 	TTR      time.Duration `stats:"ttr"`       // as given
-	TimeLeft time.Duration `stats:"time-left"` // until a delayed job is ready, or the time to run of a reserved one is over
-	File     uint64        `stats:"file"`      // of the log; 0: without one
+	TimeLeft time.Duration `stats:"time-left"` // time until a delayed job is ready or a time to run expires
+	File     uint64        `stats:"file"`      // number of the journal segment; 0 without a journal
 
 	// Numbers of these events.
 	Reserves uint64 `stats:"reserves"`
@@ -153,7 +153,7 @@ type JobStats struct {
 	Buries   uint64 `stats:"buries"`
 	Kicks    uint64 `stats:"kicks"`
 
-	Size int64 // of the body in bytes; only [Conn.Jobs] sets it
+	Size int64 // size of the body in bytes; only [Conn.Jobs] sets it
 
 	All map[string]string // as in [ServerStats]
 }

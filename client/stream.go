@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	firstBuffer = 4 << 10  // bytes; most replies fit
-	keepBuffer  = 64 << 10 // bytes; larger buffers are given up after use
+	firstBuffer = 4 << 10  // bytes; enough for most replies
+	keepBuffer  = 64 << 10 // bytes; larger buffers are freed after use
 )
 
 // forever is the wait of a reserve without a limit.
@@ -27,31 +27,31 @@ const forever time.Duration = 1<<63 - 1
 // end.
 type stream struct {
 	nc      net.Conn
-	timeout time.Duration // for a reply, besides what the command waits; 0: none
+	timeout time.Duration // for a reply, in addition to the command's wait; 0 means none
 	using   string        // the tube in use, as far as the server is concerned
-	caps    []string      // what the server answers to caps; nil: it was not asked. Empty: it does not know that
+	caps    []string      // reply to caps; nil if not requested, empty if the server lacks caps
 
 	look look // see stale
 
-	out  []byte // what is to be written
-	in   []byte // what was read; the replies yet to be parsed are in[r:w]
+	out  []byte // pending output
+	in   []byte // input; in[r:w] is not parsed yet
 	r, w int    //
 
-	reply wire.Reply // the last one of a batch
+	reply wire.Reply // last reply of a batch
 
 	// Times on the clock of now.
 	born   time.Time
-	expiry time.Duration // the deadline of nc; 0: none
+	expiry time.Duration // deadline of nc; 0 means none
 
-	ctx context.Context // of the exchange under way
+	ctx context.Context // context of the current exchange
 
 	// The interruption of an exchange. Registering a function with a context costs more
 	// than everything else, so the registration is kept for the next exchange with the
 	// same context. Contexts are compared by their channels.
 	mu struct {
 		sync.Mutex
-		watched     <-chan struct{} // of the context that calls us at its end; nil: none does
-		current     <-chan struct{} // of the exchange under way; nil if it cannot end, or there is none
+		watched     <-chan struct{} // done channel of the context that calls us at its end; nil means none
+		current     <-chan struct{} // done channel of the current exchange's context; nil if it cannot end, or there is no exchange
 		interrupted bool            // whether the exchange was interrupted
 	}
 	unwatch func() bool
@@ -138,7 +138,7 @@ func (s *stream) end(err error) error {
 	s.mu.current, s.mu.interrupted = nil, false
 	s.mu.Unlock()
 	if interrupted {
-		s.expiry = -1 // so that the next limit moves it
+		s.expiry = -1 // forces the next limit to move it
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = context.Cause(s.ctx)
 		}

@@ -64,10 +64,10 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 	defer c.release()
 	err := c.attempts(ctx, "", true, new(retrier), func() error {
 		refused, err := setTubes(ctx, c.stream, appendWatch(nil, c.watched, tubes))
-		return c.check(cmp.Or(err, refused)) // what is watched after a refusal is not known
+		return c.check(cmp.Or(err, refused)) // the watched tubes are unknown after a refusal
 	})
 	if refused, ok := errors.AsType[*Error](err); ok {
-		refused.Addr = c.addr // it says which of the tubes
+		refused.Addr = c.addr // identifies the server
 		return refused
 	}
 	if err != nil {

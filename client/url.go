@@ -34,7 +34,7 @@ func ParseURL(s string) (addr string, opt *Options, err error) {
 	}
 	first, others := firstHost(s)
 	u, err := url.Parse(first)
-	if err != nil { // the text of err has the token
+	if err != nil { // the text of err contains the token
 		return scheme + "...", opt, fmt.Errorf("%w: not a URL; want %s[TOKEN@]HOST:PORT[?tls=true]", ErrInvalid, scheme)
 	}
 	addr = u.Host + others

@@ -23,7 +23,7 @@ type process struct {
 	*bench.Process
 	command []string
 	dir     string
-	port    *freeport.Port // for the other members
+	port    *freeport.Port // for other members
 }
 
 func newProcess(program, dir string, flags ...string) (*process, error) {

@@ -16,8 +16,8 @@ import (
 // A loss is a way of losing the leader and getting it back.
 type loss struct {
 	name     string
-	flags    []string // of all members
-	follower bool     // the client is one of a follower, and not of the leader
+	flags    []string // flags of all members
+	follower bool     // the client is a follower's, not the leader's
 	take     func(*process) error
 	giveBack func(*process, context.Context) error
 }
@@ -80,7 +80,7 @@ func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap ti
 			return 0, err
 		}
 	}
-	s.lost = 0 // a follower may not have known yet who leads
+	s.lost = 0 // a follower might not have known the leader yet
 	taken := make(chan error, 1)
 	go func() { taken <- l.take(c.members[leader]) }()
 	last := time.Now()
@@ -105,9 +105,9 @@ func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap ti
 type seeker struct {
 	*cluster
 	victim int // the member that goes
-	next   int // the one to try
+	next   int // index of the next address to try
 	job    client.NewJob
-	lost   int // how many connections
+	lost   int // number of lost connections
 	conn   *client.Conn
 }
 

@@ -36,7 +36,7 @@ type jetStream struct {
 
 func startJetStream(ctx context.Context, dir string) (*jetStream, error) {
 	j := new(jetStream)
-	var ports, routes []string // for each other
+	var ports, routes []string // addresses for each other
 	for range members {
 		p, err := freeport.Reserve()
 		if err != nil {

@@ -88,7 +88,7 @@ func (opt *options) run(ctx context.Context, w io.Writer) error {
 // A contender is a server or cluster that accepts puts.
 type contender struct {
 	name string
-	pids []int // of all its servers
+	pids []int // process ids of all its servers
 	put  puts
 }
 

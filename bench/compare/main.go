@@ -140,7 +140,7 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return printResult(stdout, r)
 	}
 	o := opt.bench
-	o.Progress = func(experiment, server string, round int) { // people see that something goes on
+	o.Progress = func(experiment, server string, round int) { // show progress
 		fmt.Fprintf(stderr, "%s, round %d: %s\n", experiment, round, server)
 	}
 	self, err := os.Executable()

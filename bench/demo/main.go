@@ -36,8 +36,8 @@ type tube struct {
 	puts     float64 // a second, on average: they come and go in waves
 	burst    int     // jobs at once besides, each minute and a half
 	workers  int
-	work     time.Duration // for a job
-	declined uint64        // of so many jobs one is buried; 0: none
+	work     time.Duration // duration of the work on a job
+	declined uint64        // one of this many jobs is buried; 0 means none
 }
 
 var tubes = []tube{
@@ -170,7 +170,7 @@ func (t *tube) produce(ctx context.Context, pool *client.Pool) error {
 		}
 		for ; due >= 1; due-- {
 			n++
-			if err := t.put(ctx, pool, n, 0); err != nil && !errors.Is(err, client.ErrOutOfMemory) { // the shop goes on
+			if err := t.put(ctx, pool, n, 0); err != nil && !errors.Is(err, client.ErrOutOfMemory) { // continue despite errors
 				return err
 			}
 		}

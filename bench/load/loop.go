@@ -19,9 +19,9 @@ type loop struct {
 	poll *epoll.Poller
 
 	listener epoll.Socket
-	newPeer  func() peer // for a connection that is accepted; nil: there is no listener
+	newPeer  func() peer // for accepted connections; nil without a listener
 
-	links []*link // by index; nil: free
+	links []*link // by index; nil if free
 	free  []int   // indexes
 }
 

@@ -31,7 +31,7 @@ func (b *buffers) bytes() *buffers { return b }
 // An input contains the bytes read from a connection.
 type input struct {
 	buf    []byte
-	parsed int // so many bytes at the start of buf
+	parsed int // number of parsed bytes at the start of buf
 }
 
 // minSpace is the minimum size of a read, in bytes.

@@ -11,8 +11,8 @@ import (
 type Recorder struct {
 	histogram *hdrhistogram.Histogram // ns
 
-	latency int64 // that of the last ones, ns
-	times   int64 // how often it was taken and is not in the histogram yet
+	latency int64 // of the last latencies, in ns
+	times   int64 // number of these that are not in the histogram yet
 }
 
 // maxLatency is the largest recorded latency, in ns. Longer ones count as maxLatency.

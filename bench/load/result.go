@@ -25,7 +25,7 @@ type Result struct {
 // A tally counts the replies received during the measurement.
 type tally struct {
 	commands  int64
-	last      int64 // when the last of them came, ns
+	last      int64 // time of the last reply, in ns
 	latencies *Recorder
 }
 

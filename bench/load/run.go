@@ -16,7 +16,7 @@ type phase int32
 const (
 	warming   phase = iota // load, nothing counted
 	measuring              // replies are counted and timed
-	stopping               // no new jobs; those under way are finished
+	stopping               // no new jobs; running ones are finished
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 // goroutine of the loop does the work, and has ended when Run returns.
 type run struct {
 	opt   Options
-	base  time.Time // what moments are relative to
+	base  time.Time // origin of all times
 	phase atomic.Int32
 	crowd crowd
 
@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	defer r.hangUp()
 	defer func() {
 		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx) // that is why
+			err = context.Cause(ctx) // the cause
 		}
 	}()
 	if err := r.crowd.gather(ctx, &r.opt); err != nil {
@@ -163,7 +163,7 @@ func (r *run) mark() mark { return mark{UsageOf(r.opt.PID), UsageOf(os.Getpid())
 // A span is the measured part of a run.
 type span struct {
 	from, to mark
-	whole    bool // the load ended by itself: the last reply is the end
+	whole    bool // the load ended normally: the last reply is the end
 }
 
 // conduct leads the load through the phases and returns at its end.
@@ -195,7 +195,7 @@ func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (s
 		<-ended
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		err = cause // that is why it ended
+		err = cause // the cause of the end
 	}
 	return sp, err
 }

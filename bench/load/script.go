@@ -10,7 +10,7 @@ import (
 type verdict uint8
 
 const (
-	unexpected verdict = iota // it does not belong to the command: the run has failed
+	unexpected verdict = iota // the reply does not belong to the command: the run has failed
 	uncounted                 // it did no work: TIMED_OUT at the end of a drain
 	counted                   // it counts as a command, and its latency is recorded
 )
@@ -29,11 +29,11 @@ const unlimited = math.MaxInt64
 // ever waits.
 type cycle struct {
 	mix   Mix
-	quota int64 // jobs still to begin: puts, or reserves in Drain
+	quota int64 // number of jobs still to start: puts, or reserves in Drain
 
 	puts, reserves int64    // sent
 	toDelete       []uint64 // ids to delete
-	empty          bool     // Drain: the tube has no job left
+	empty          bool     // Drain: the tube has no more jobs
 }
 
 // next returns the next command and, for a delete, the job. The zero Op means that no

@@ -16,10 +16,10 @@ type session struct {
 
 	// Constant after dial.
 	run    *run
-	conn   net.Conn // of the loop, once it has joined that
+	conn   net.Conn // owned by the loop after join
 	script *cycle
 	put    []byte // the whole put command
-	body   []byte // what every reserved job must contain
+	body   []byte // expected content of every reserved job
 
 	numbers *numbering // nil: all bodies are equal
 
@@ -39,9 +39,9 @@ type flight struct {
 
 const (
 	putPri = 1024
-	putTTR = 3600 // s; long enough that no job of a run comes back
+	putTTR = 3600 // in seconds; long enough that no TTR expires during a run
 
-	defaultTube = "default" // what a new connection uses and watches
+	defaultTube = "default" // the tube that a new connection uses and watches
 )
 
 func newSession(sc *cycle, window int, body []byte) *session {

@@ -8,7 +8,7 @@ import (
 
 // Usage contains the kernel's statistics of a process. The zero value means unknown.
 type Usage struct {
-	CPU     time.Duration // user and system, since the process started; in steps of 10 ms
+	CPU     time.Duration // user and system time since the start of the process, in steps of 10 ms
 	RSS     int64         // bytes, now
 	PeakRSS int64         // bytes, since the process started
 }

@@ -17,7 +17,7 @@ import (
 type chart struct {
 	Title, Better string
 	Machine       string
-	unit          string // of a Go benchmark result
+	unit          string // unit of a Go benchmark result
 	Kinds         []kind
 	Groups        []group
 
@@ -43,7 +43,7 @@ type group struct {
 // A bar is a median with the spread of its values. A median of 0 means unknown.
 type bar struct {
 	of    spread
-	ratio float64 // to what it is compared with; 0: it is not
+	ratio float64 // ratio to the reference; 0 means none
 
 	Class, Value, Times, Spread string
 	Y, End                      int
@@ -51,8 +51,8 @@ type bar struct {
 }
 
 const (
-	left     = 178              // where bars begin
-	longest  = 720 - left - 128 // leaves room for what is written after a bar
+	left     = 178              // start of the bars
+	longest  = 720 - left - 128 // leaves room for the label after a bar
 	barStep  = 16
 	groupGap = 13
 )

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxDeletes = 100 // in one round trip
+	maxDeletes = 100 // per round trip
 
 	// The pauses after a failed reserve.
 	firstPause = time.Second
@@ -34,8 +34,8 @@ type fetcher struct {
 
 	reports  chan report
 	reserved chan reserved
-	slots    int     // that have not ended
-	idle     []*slot // that wait for a job, the first come first
+	slots    int     // number of slots that have not ended
+	idle     []*slot // slots that wait for a job, in order of arrival
 	lines    []*line
 	fetching bool // a goroutine waits for a job
 	asks     int  // see limit
@@ -46,18 +46,18 @@ type fetcher struct {
 // A line is a connection with the number of its jobs in slots.
 type line struct {
 	*client.Conn
-	batches bool        // the server has a command that reserves many jobs
+	batches bool        // whether the server has a command that reserves many jobs
 	unwatch func() bool // ends the connection's part in fetcher.kill
-	held    int         // jobs, those that are to be deleted included
+	held    int         // number of jobs, including those to be deleted
 	done    []report    // with jobs to be deleted
-	retired bool        // it holds a job that was given up: it is closed with the last
+	retired bool        // holds a job that was given up; closed with the last job
 }
 
 // A report is a message from a slot to its fetcher.
 type report struct {
 	slot   *slot
-	line   *line  // of the job that has ended; nil if none has
-	delete uint64 // the job to be deleted; 0 if none
+	line   *line  // line of the ended job; nil if none has ended
+	delete uint64 // id of the job to delete; 0 if none
 	retire bool   // the job has ended here but is still reserved
 	idle   bool   // the slot waits for the next job
 }
@@ -107,7 +107,7 @@ func (f *fetcher) run() {
 		case <-f.kill.Done():
 			return
 		}
-		runtime.Gosched() // so that other slots that are done share the round trip
+		runtime.Gosched() // lets other finished slots share the round trip
 		for len(f.reports) > 0 {
 			f.hear(<-f.reports)
 		}

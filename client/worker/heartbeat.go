@@ -23,7 +23,7 @@ type heartbeat struct {
 	timer *time.Timer // starts the goroutine
 	quit  chan struct{}
 	done  chan struct{} // closed when the goroutine has ended
-	gone  bool          // discard was called; read it after done
+	gone  bool          // discard was called; valid after done
 }
 
 // start touches the job until stop is called, three times as often as necessary. When the

@@ -39,7 +39,7 @@ func (t *observer) connection(addr string, err error) {
 
 // noJobs is called with the error of a reserve.
 func (t *observer) noJobs(err error) {
-	if !errors.Is(err, client.ErrDisconnected) { // connection has logged that
+	if !errors.Is(err, client.ErrDisconnected) { // connection has logged it
 		t.log.Warn("jobs cannot be taken; trying again", "error", err)
 	}
 	if t.Error != nil {

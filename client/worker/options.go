@@ -118,7 +118,7 @@ type Action string
 const (
 	Deleted  Action = "deleted"  // its work is done
 	Released Action = "released" // to be tried again
-	Buried   Action = "buried"   // for a person to look at
+	Buried   Action = "buried"   // set aside for inspection
 	Lost     Action = "lost"     // the server gives the job to another worker
 )
 
@@ -126,7 +126,7 @@ const (
 type Outcome struct {
 	Action Action
 	Err    error         // of the handler, or of the server; nil for most that are Deleted
-	Tries  int           // number of tries; 0 if the worker had no reason to ask
+	Tries  int           // number of tries; 0 if the worker did not request it
 	Delay  time.Duration // until the next try, if Released
 	Took   time.Duration // by the handler
 }

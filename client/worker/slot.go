@@ -145,7 +145,7 @@ func (s *slot) call(ctx context.Context, job *Job) (err error) {
 // job is still reserved.
 func (s *slot) fail(job *Job, herr error) (o Outcome, reserved bool) {
 	st, err := job.job.Stats(context.WithoutCancel(s.jobs))
-	if err != nil { // its priority is not known, so it cannot be released
+	if err != nil { // its priority is unknown, so it cannot be released
 		return Outcome{Action: Lost, Err: errors.Join(herr, err)}, !errors.Is(err, client.ErrNotFound)
 	}
 	o = Outcome{Action: Released, Err: herr}
@@ -153,7 +153,7 @@ func (s *slot) fail(job *Job, herr error) (o Outcome, reserved bool) {
 	switch {
 	case errors.As(herr, &v):
 		o.Action, o.Delay = v.action, max(v.delay, 0)
-	case s.jobs.Err() != nil: // told to stop: that is no fault of the job
+	case s.jobs.Err() != nil: // stopped: not a failure of the job
 	case s.opt.exhausted(st.Reserves, st.Kicks):
 		o.Action = Buried
 	default:

@@ -31,12 +31,12 @@ type Job struct {
 	// beanpole sends these values with the body. With other servers, they are zero,
 	// except for Tube if Options.Tubes has one tube; use Stats.
 	Tube     string
-	Tries    int           // number of reserves, this one included
-	Age      time.Duration // since the put, in whole seconds
+	Tries    int           // number of reserves, including this one
+	Age      time.Duration // time since the put, in whole seconds
 	Priority uint32
 
 	job     *client.Job
-	settled atomic.Bool // it is deleted or given up; its connection can wait for the next job
+	settled atomic.Bool // the job is deleted or given up; its connection can wait for the next job
 }
 
 func newJob(reserved *client.Job, tubes []string) *Job {

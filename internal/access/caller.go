@@ -9,7 +9,7 @@ import (
 // A Caller is the client that requests an operation of the JSON API, over any transport.
 type Caller struct {
 	Identity *Identity
-	Address  string            // IP and port; anything else: it came through a unix socket
+	Address  string            // IP and port, or another text for a Unix socket
 	Via      string            // program that acts for the identity, such as the console; empty for a direct request
 	MaxAge   time.Duration     // maximum age of cached lists of tubes
 	Idle     func(wait func()) // calls wait with the caller's slot released; nil if the caller has no slot

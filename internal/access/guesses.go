@@ -15,7 +15,7 @@ const guessesPerMinute = 10
 type Guesses struct {
 	mu     sync.Mutex
 	minute time.Time
-	of     map[netip.Addr]int // since then
+	of     map[netip.Addr]int // number of invalid tokens since then, by machine
 }
 
 // Wrong records an invalid token and reports whether the machine has exceeded its limit.

@@ -24,12 +24,12 @@ type IdentityConfig struct {
 	Tokens       []Hash         // any of them
 	Certificates []string       // common name or DNS name of a client certificate
 	UnixUsers    []uint32       // user ids at the other end of a unix socket
-	Networks     []netip.Prefix // that clients come from
+	Networks     []netip.Prefix // networks of its clients
 }
 
 // A RuleConfig grants identities rights on tubes.
 type RuleConfig struct {
-	Identities []string // names; "*" is everybody, also clients that nothing identifies
+	Identities []string // names; "*" includes unauthenticated clients
 	Tubes      []string // patterns: * matches any characters, ? one
 	Rights     rights.Set
 }
@@ -49,7 +49,7 @@ type Policy struct {
 // An Identity is an authenticated principal with rights.
 type Identity struct {
 	name  string
-	all   bool // it may do everything
+	all   bool // has all rights
 	rules []rule
 }
 
@@ -166,7 +166,7 @@ type Evidence struct {
 	Token       []byte            // nil without a token
 	Certificate *x509.Certificate // verified; nil without a certificate
 	User        UnixUser          // at the other end of a unix socket
-	Address     netip.Addr        // that it comes from; the zero Addr: none, as with a unix socket
+	Address     netip.Addr        // the client's address; the zero Addr for a Unix socket
 }
 
 // A UnixUser is a user of this machine. It is valid if Known is true.

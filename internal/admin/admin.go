@@ -90,7 +90,7 @@ type Options struct {
 type ClusterStats struct {
 	admin.Cluster
 	Leads   bool
-	Evicted uint64 // connections closed because too many had shown no certificate
+	Evicted uint64 // connections closed because too many had presented no certificate
 }
 
 // New returns a handler for the pages.
@@ -124,7 +124,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	})
 	guesses := new(access.Guesses)
 	mux.Handle("GET /metrics", permitted(&opt, guesses, func(id *access.Identity) http.Handler {
-		registry := prometheus.NewRegistry() // that of one request: what it shows depends on the identity
+		registry := prometheus.NewRegistry() // one per request, because the result depends on the identity
 		registry.MustRegister(common...)
 		registry.MustRegister(&collector{w, id})
 		return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError)})

@@ -27,16 +27,16 @@ type snapshot struct {
 	refused   engine.Refusals
 	policies  engine.PolicyCounts
 	stalePass int64 // ns
-	keys      int   // of unique jobs
+	keys      int   // number of jobs with unique keys
 	keysWhole bool
 	turns     broker.Turns
 	memory    int64
 	health    health.Server
 	journal   server.JournalStats
 	server    server.Counts
-	why       string // clients cannot use the queue; empty: they can
+	why       string // reason why clients cannot use the queue; empty if they can
 	names     engine.Names
-	tubes     []tubes.Tube             // that have metrics of their own
+	tubes     []tubes.Tube             // tubes with metrics
 	held      map[string]time.Duration // longest reservations by tube
 }
 

@@ -64,7 +64,7 @@ func newRequests() *requests {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "beanpole_http_requests_refused_total",
 			Help: "Total requests to the admin listener that were refused."}, []string{"reason"}),
 	}
-	for _, reason := range refusedReasons { // from zero: the first one counts, too
+	for _, reason := range refusedReasons { // from zero, so that the first refusal counts
 		m.refused.WithLabelValues(reason)
 	}
 	return m
@@ -76,7 +76,7 @@ func (m *requests) count(h http.Handler) http.Handler {
 		answer := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		began := time.Now()
 		h.ServeHTTP(answer, r)
-		operation := operationOf(r) // known only now
+		operation := operationOf(r) // known after the handler has run
 		m.seconds.WithLabelValues(operation).Observe(time.Since(began).Seconds())
 		m.total.WithLabelValues(operation, fmt.Sprintf("%dxx", answer.status/100)).Inc()
 		if reason, ok := refusedReasons[answer.status]; ok {

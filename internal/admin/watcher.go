@@ -17,7 +17,7 @@ import (
 type watcher struct {
 	broker *broker.Broker
 	opt    *Options
-	slots  chan struct{} // for looks; those that hang keep theirs
+	slots  chan struct{} // for concurrent looks; a hanging look keeps its slot
 }
 
 const (
@@ -51,7 +51,7 @@ func within[T any](w *watcher, look func() T) (seen T, ok bool) {
 		return seen, true
 	case <-timeout.C:
 	}
-	select { // where the whole process stood still, both are there
+	select { // if the whole process was stopped, both are ready
 	case seen = <-result:
 		return seen, true
 	default:

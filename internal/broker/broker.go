@@ -133,7 +133,7 @@ var ErrClosed = errors.New("broker: closed")
 // process.
 type Options struct {
 	Log Log          // nil: nothing outlives the process
-	Now func() int64 // ns of a clock that never goes back; nil: since New
+	Now func() int64 // monotonic clock in ns; nil means the time since New
 
 	// Decides reports, within a turn, whether the engine decides or follows another
 	// server's. While it follows, no timer fires in it, and requests fail with
@@ -171,9 +171,9 @@ type Broker struct {
 	// Owned by the turn.
 	eng        *engine.Engine
 	emptyQueue []*Caller // the next queue
-	settlers   []Settler // of the engine's waiters whose waits ended in this turn
+	settlers   []Settler // waiters of the engine whose waits ended in this turn
 	timer      *time.Timer
-	timerAt    int64 // when the timer goes off, or engine.Never
+	timerAt    int64 // time at which the timer fires, or engine.Never
 	last       int64 // the time when the last request was applied
 	turns      Turns
 	closed     bool // nothing comes due any more
@@ -181,8 +181,8 @@ type Broker struct {
 
 	moreDue atomic.Pointer[func()] // see OnMoreDue
 
-	engines atomic.Uint64 // how often the engine was replaced
-	deposed atomic.Bool   // since the Log has returned ErrDeposed, until the engine is replaced
+	engines atomic.Uint64 // number of replacements of the engine
+	deposed atomic.Bool   // set from ErrDeposed until the engine is replaced
 
 	commit commit // has its own lock
 }
@@ -207,13 +207,13 @@ func New(e *engine.Engine, opt Options) *Broker {
 type Caller struct {
 	b    *Broker
 	req  Request
-	next chan bool  // lead a turn; false: the turn is over
+	next chan bool  // true: lead a turn; false: the turn is over
 	done chan error // the turn of Do is settled
 
 	// Owned by the caller until it is in the queue, then by the turn.
 	settler Settler
 	settled bool  // the turn was settled at its end
-	err     error // of a settled turn
+	err     error // error of a settled turn
 }
 
 // NewCaller returns a Caller for the requests of r.
@@ -339,7 +339,7 @@ func (b *Broker) replace(next func(old *engine.Engine) *engine.Engine) {
 		panic("broker: the engine that is to be replaced decides")
 	}
 	settings := b.eng.Settings()
-	b.eng = next(b.giveUp()) // which may read a journal
+	b.eng = next(b.giveUp()) // can read a journal
 	b.eng.Inherit(settings)
 	b.commit.mu.Lock()
 	defer b.commit.mu.Unlock()

@@ -26,10 +26,10 @@ type commit struct {
 	wanted  uint64
 	flushed uint64
 	waiting []waiter
-	idle    sync.Cond // signalled when no goroutine has the lead any more
+	idle    sync.Cond // signaled when no goroutine has the lead
 	closed  bool
 
-	settling   []waiter // scratch of the goroutine that has the lead
+	settling   []waiter // scratch of the goroutine with the lead
 	goroutines sync.WaitGroup
 }
 
@@ -37,7 +37,7 @@ type commit struct {
 type waiter struct {
 	position uint64
 	settler  Settler
-	err      error // the turn has failed already, and waits only to keep the order
+	err      error // error of a turn that has failed already, and waits only to keep the order
 }
 
 // addTurn assigns the running turn its position and reports whether it is already
@@ -150,7 +150,7 @@ func (b *Broker) syncLocked() (more bool) {
 	}
 	c.settled = position
 	if err != nil && !c.closed {
-		c.goroutines.Go(b.tick) // a turn in which the log can begin to heal
+		c.goroutines.Go(b.tick) // a turn in which the log can start to heal
 	}
 	if c.wanted > c.settled {
 		return true

@@ -9,7 +9,7 @@ import (
 // Turns counts a broker's turns.
 type Turns struct {
 	Length   histogram.Histogram // ns
-	Commands histogram.Histogram // in a turn; what a connection, a timer or a manager asks for counts as one too
+	Commands histogram.Histogram // commands per turn, including requests of connections, timers and managers
 }
 
 // Turns returns the broker's counters. Read or copy them within a turn.
@@ -18,13 +18,13 @@ func (b *Broker) Turns() *Turns { return &b.turns }
 // A Turn describes a slow turn.
 type Turn struct {
 	Took     time.Duration
-	Requests int // each with the commands of one connection, or of all that a loop found ready
+	Requests int // number of requests: of one connection, or of all that a loop found ready
 	Commands int // as Turns counts them
 
 	// The parts of Took.
-	Executing    time.Duration // what was due, and the commands
-	Writing      time.Duration // to the log; 0 without one
-	Housekeeping time.Duration // of the log: cleaning mostly
+	Executing    time.Duration // time for due events and commands
+	Writing      time.Duration // time for writing to the log; 0 without a log
+	Housekeeping time.Duration // time for the log's own work, mostly compaction
 }
 
 // A stopwatch measures the parts of a turn. Without a log it reads the clock at the start
@@ -47,7 +47,7 @@ func (b *Broker) measureTurn(w *stopwatch, commands int64) {
 	end := b.now()
 	b.turns.Length.Record(end - w.began)
 	b.turns.Commands.Record(commands)
-	if b.slow != nil && end-w.began >= b.slowAfter && !b.closed { // nobody waits for the turns of Close
+	if b.slow != nil && end-w.began >= b.slowAfter && !b.closed { // no client waits for the turns of Close
 		b.tell(w, end, commands)
 	}
 }

@@ -16,7 +16,7 @@ func (b *Broker) turn(c *Caller) {
 	w := stopwatch{began: b.now(), requests: len(callers)}
 	begin := max(w.began, b.last+1)
 	now, refused := b.execute(callers, begin)
-	if b.decides() { // what follows may have been told another time meanwhile
+	if b.decides() { // later commands might have been given another time
 		b.last = now
 	}
 	w.executed = b.lap()

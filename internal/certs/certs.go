@@ -25,8 +25,8 @@ const checkEvery = time.Second
 // Files are the files of a TLS configuration, in PEM.
 type Files struct {
 	Cert     string // the certificate and those between it and its authority
-	Key      string // of the certificate
-	ClientCA string // authorities of clients, which then need a certificate; empty: they need none
+	Key      string // key file of the certificate
+	ClientCA string // authorities of clients, which then need a certificate; empty means none
 }
 
 // A Source is a TLS configuration that follows its files.
@@ -37,9 +37,9 @@ type Source struct {
 	mu struct {
 		sync.Mutex
 		config  *tls.Config
-		stamp   stamp     // of the files that were read, or tried, last
-		checked time.Time // when they were looked at last
-		failed  error     // why they could not be read then; nil: they could
+		stamp   stamp     // stamp of the files read last, successfully or not
+		checked time.Time // time of the last check
+		failed  error     // error of the last read, or nil
 	}
 }
 
@@ -74,7 +74,7 @@ func (s *Source) Config() *tls.Config {
 
 // An Expiry is the end of a certificate's validity.
 type Expiry struct {
-	File       string // that has it
+	File       string // file that contains the certificate
 	Begin, End time.Time
 }
 

@@ -9,9 +9,9 @@ import (
 
 // A Client is the TLS configuration of a client, with PEM files.
 type Client struct {
-	CA         string // authorities to trust; empty: the system's
-	Cert, Key  string // the certificate to show, and its key; empty: none
-	ServerName string // that the server's certificate must have; empty: the one in the address
+	CA         string // authorities to trust; empty means the system's
+	Cert, Key  string // certificate to present, and its key; empty means none
+	ServerName string // name in the server's certificate; empty means the host of the address
 }
 
 // Config reads the files. Its errors begin with "ca: " or "cert and key: ".

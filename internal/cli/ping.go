@@ -109,7 +109,7 @@ func addressOf(pid uint) (addr, socket string, err error) {
 		return e.String(), socket, nil
 	}
 	host := e.Host
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() { // IPv4 too: see server.Listen
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() { // includes IPv4: see server.Listen
 		host = server.DefaultHost
 	}
 	return net.JoinHostPort(host, e.Port), socket, nil

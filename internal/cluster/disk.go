@@ -25,7 +25,7 @@ type disk struct {
 	used  chan struct{} // signals prepare
 
 	lowOnSpace bool     // the journal has no room for jobs
-	cutTo      uint64   // the journal durably has the entries up to here
+	cutTo      uint64   // the journal durably contains the entries up to here
 	pending    []uint64 // indexes of changes of the roles that are not recorded yet; no cut goes beyond the first
 
 	warnOnce rate.Sometimes // limits warnings about missing segments; owned by prepare

@@ -201,7 +201,7 @@ func (m *Member) inLoop(f func()) bool {
 	m.mail.post(func() { f(); done = true; close(ran) })
 	select {
 	case <-ran:
-	case <-m.looped: // f will not run from now on, but it may have run
+	case <-m.looped: // f will not run from now on, but might have run
 	}
 	return done
 }

@@ -57,7 +57,7 @@ type Options struct {
 	Journal journal.Options // the Member sets Epoch and Member; a Sync of 0 means 2 s
 	Engine  engine.Options  // the Member sets Logged, Admit and Epoch
 	Broker  broker.Options  // the Member sets Log and Now
-	Log     raftlog.Options // of Raft's log; a SegmentSize of 0 means 64 MiB
+	Log     raftlog.Options // options of Raft's log; a SegmentSize of 0 means 64 MiB
 
 	// FastFailover enables Refused. It must be off where a proxy or a firewall can refuse
 	// connections on behalf of the member's machine.
@@ -76,7 +76,7 @@ type Options struct {
 	// clock.
 	Wall func() int64
 
-	testHook func(m *Member, apply []core.Apply) []core.Apply // in tests, replaces the entries to apply; may be nil
+	testHook func(m *Member, apply []core.Apply) []core.Apply // replaces the entries to apply in tests; can be nil
 
 	Version, Host, Console string // see Handshake; shown in the Status of others
 	Logger                 *slog.Logger

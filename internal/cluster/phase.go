@@ -51,7 +51,7 @@ type lifecycle struct {
 	now    func() int64
 	logger *slog.Logger
 	mail   *mailbox        // of the raft loop
-	turns  chan struct{}   // has something if a turn is to run for the member itself
+	turns  chan struct{}   // has a value if a turn must run for the member itself
 	ctx    context.Context // done when the member has failed
 	end    context.CancelFunc
 

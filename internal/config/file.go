@@ -23,7 +23,7 @@ import (
 type configFile struct {
 	path   string
 	text   string
-	values map[string]any // by name; the tables are there too
+	values map[string]any // all values, including tables, by name
 	tables Tables
 }
 

@@ -16,23 +16,23 @@ import (
 // file.
 type Options struct {
 	File   string // path of the configuration file, or empty
-	Tables Tables // of it
+	Tables Tables // the tables of the file
 
 	Listen   []string // as given; parsed when the port is known
 	Port     string
 	UnixMode fs.FileMode
 	User     string          // to become, or empty
-	Terms    ListenerOptions // of the listeners that Listen says, and of the admin pages
+	Terms    ListenerOptions // requirements of the listeners in Listen, and of the admin listener
 
 	MaxJobSize int64          // bytes
-	Server     server.Options // some of them; 0 is none, also where the server's zero is a default
+	Server     server.Options // some of its options; 0 means none, even where the server's zero means a default
 	Queue      engine.Limits  // but for those of tubes, which are in Tables
 
 	Journal Journal
 	Admin   Admin
 	Slow    Slow
 
-	Verbose int // 1: log connections, 2: commands too
+	Verbose int // 1 logs connections, 2 also commands
 	Version bool
 
 	jsonLog            bool
@@ -43,12 +43,12 @@ type Options struct {
 // Journal configures how jobs are stored on disk.
 type Journal struct {
 	Dir   string        // empty if jobs are in memory only
-	Fsync time.Duration // as journal.Options.Sync has it
+	Fsync time.Duration // see journal.Options.Sync
 
 	History int64 // maximum size of the history in bytes
 
-	Member       bool // Dir must be that of a member of a cluster
-	FastFailover bool // of a member of a cluster: see cluster.Options
+	Member       bool // Dir must belong to a cluster member
+	FastFailover bool // see cluster.Options
 
 	asked int64 // size of a segment in bytes, as given
 }
@@ -60,11 +60,11 @@ func (j *Journal) SegmentSize() int64 {
 	return (size + 7) &^ 7
 }
 
-const neverSync = time.Duration(-1) // as journal.Options.Sync has it
+const neverSync = time.Duration(-1) // see journal.Options.Sync
 
 // Admin configures the admin listener.
 type Admin struct {
-	Addr     string   // as given; if it is empty, only Socket is served
+	Addr     string   // as given; if empty, only Socket is served
 	Socket   string   // path, NoSocket, or empty for the first usable of adminsocket.Paths
 	Hosts    []string // host names of requests that arrive on loopback, from a proxy
 	Tubes    int      // number of tubes with metrics

@@ -11,8 +11,8 @@ import (
 type policyTable map[string]any
 
 const (
-	policyName = "policy" // of the table
-	tubesOf    = "tubes"  // of the setting that has the patterns
+	policyName = "policy" // name of the table
+	tubesOf    = "tubes"  // setting with the patterns
 )
 
 // TubePolicies returns the policies of tubes.

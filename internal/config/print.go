@@ -11,7 +11,7 @@ import (
 )
 
 // A Row is a setting with its value and its source.
-type Row struct{ Name, Value, From string } // Value is as TOML has it
+type Row struct{ Name, Value, From string } // Value is in TOML
 
 // Rows returns the settings that have a value, in the order of the help.
 func (s *Settings) Rows() ([]Row, error) {

@@ -18,7 +18,7 @@ type setting struct {
 	value func() any // the TOML value, or nil if there is none
 
 	repeats  bool // each value is added to those before it
-	isSwitch bool // it may stand on the command line without a value
+	isSwitch bool // can be given without a value on the command line
 }
 
 func (s *setting) Set(text string) error { return s.set(text) }
@@ -26,7 +26,7 @@ func (s *setting) Type() string          { return "setting" }
 
 // String returns the text from which Set would parse the same value, or "".
 func (s *setting) String() string {
-	if s.value == nil { // as pflag makes one to compare with
+	if s.value == nil { // pflag creates an empty value for comparisons
 		return ""
 	}
 	if v := s.value(); v != nil {
@@ -91,9 +91,9 @@ func NewCommandLine(opt Options, flags *pflag.FlagSet) CommandLine {
 // Settings are the options of the server and the source of each.
 type Settings struct {
 	Options *Options
-	flags   *pflag.FlagSet    // whose values are those of Options
+	flags   *pflag.FlagSet    // flags whose values are in Options
 	from    map[string]source // by name; defaults have no source
-	hidden  map[string]source // what has no effect, because from is stronger
+	hidden  map[string]source // settings without effect, because from is stronger
 }
 
 // Read adds the settings of the environment and the configuration file, which it reads

@@ -27,9 +27,9 @@ type action struct {
 	means  string   // the effect; see forms
 	States []string // allowed states of the jobs; the first with jobs is the default
 
-	route string            // of the operation
+	route string            // route of the operation
 	in    any               // its input, which is never changed
-	set   map[string]string // members that it always has
+	set   map[string]string // members that are always set
 }
 
 // A subject is the kind of thing that an action changes. It is also the name of its form
@@ -264,7 +264,7 @@ type outcome struct {
 	jobs    uint64            // changed by tasks
 	skipped map[string]uint64 // jobs that tasks have left out, by reason
 	running []uint64          // ids of tasks
-	id      uint64            // of the job that was put
+	id      uint64            // id of the job that was put
 	why     string            // the first error; empty if there is none
 }
 

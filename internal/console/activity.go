@@ -76,7 +76,7 @@ func (r *request) says(c *admin.Change) (all []piece) {
 	if !ok {
 		all = append(all, piece{Text: strings.ToLower(upperCase.ReplaceAllString(c.Operation, " $0"))})
 		for _, name := range slices.Sorted(maps.Keys(c.About)) {
-			if name == "via" { // which has a column
+			if name == "via" { // has its own column
 				continue
 			}
 			all = append(all, piece{Text: " " + name + " "}, piece{value(name), ""})

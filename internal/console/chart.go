@@ -13,9 +13,9 @@ type chart struct {
 	Lines        []chartLine
 	Max          string
 	From, Middle string   // times on the axis
-	Times        []string // of the table
+	Times        []string // times in the table
 	First        string   // time of the first failure; empty if it is unknown
-	Empty        bool     // it has no line
+	Empty        bool     // has no line
 }
 
 // A chartStrip is a row of charts, and the names of the charts without data.
@@ -40,10 +40,10 @@ func strip(all []chart) (s chartStrip) {
 
 type chartLine struct {
 	Name, Class, D, Now string
-	Values              []string // for those who do not see it
+	Values              []string // text alternative
 
 	points []point
-	latest []point // of each second, for Now; empty to use points
+	latest []point // values of each second, for Now; empty means to use points
 }
 
 const chartWidth, chartHeight = 300, 96 // also in the template

@@ -21,15 +21,15 @@ type confirmation struct {
 	Do      string
 	Targets []string
 	State   string
-	Count   uint64 // of the affected jobs, now
+	Count   uint64 // current number of affected jobs
 	Known   bool   // Count is
-	Typed   string // what the user must type; empty means nothing
+	Typed   string // text that the user must type; empty means none
 	Back    string
 	Values  url.Values
 	Q       string     // search for the affected jobs; empty means all
 	Search  string     // Q in words
 	Job     *admin.Job // the only target
-	First   *admin.Job // of the affected jobs
+	First   *admin.Job // first of the affected jobs
 	Problem string     // why the action was not done, with the values that were sent
 	Curls   string     // the equivalent commands
 }

@@ -54,9 +54,9 @@ type Options struct {
 // A Console serves the pages.
 type Console struct {
 	opt     Options
-	sites   []*site // the first is the own server
+	sites   []*site // the first is this server
 	mux     *http.ServeMux
-	views   *http.ServeMux // of live pages
+	views   *http.ServeMux // mux of live pages
 	notes   notes
 	glances recent[string, serverRow]
 	live    *publisher

@@ -16,7 +16,7 @@ type jobView struct {
 	Gone    bool
 	HasBody bool
 	Kind    string
-	Views   []decode.View // of the body
+	Views   []decode.View // representations of the body
 	Shown   decode.View
 }
 

@@ -13,8 +13,8 @@ type note struct {
 
 	Nothing bool // the action changed nothing
 
-	Job    uint64 // to which the note links; 0 means none
-	Link   string // to the changed jobs; empty means none
+	Job    uint64 // job that the note links to; 0 means none
+	Link   string // link to the changed jobs; empty means none
 	Word   string // in the URL
 	before []byte // the previous body of the job; nil if it is not kept
 }

@@ -12,7 +12,7 @@ import (
 
 // An overview is the first page.
 type overview struct {
-	Servers   list // if there are several
+	Servers   list // the servers, if there are several
 	Attention []attention
 	More      int // findings that are not shown
 	Total     int // those that count
@@ -20,7 +20,7 @@ type overview struct {
 	History   historyView
 	Sparks    map[string]*spark
 	Tubes     tubeTable
-	Oldest    []admin.Tube // whose next jobs have waited the longest, and those after it if that is worth a look
+	Oldest    []admin.Tube // the tubes whose next jobs have waited longest
 	MayCharts bool
 }
 
@@ -38,7 +38,7 @@ const (
 	shownFindings   = 8
 	overviewTubes   = 10
 	shownOldest     = 3
-	lateFrom        = 10 // s; below that another tube is the next one each second
+	lateFrom        = 10 // in seconds; with less, another tube would be first each second
 	sparkPoints     = 60
 	overviewSpark   = 200 // px
 	sparkHeight     = 28

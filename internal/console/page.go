@@ -20,7 +20,7 @@ type page struct {
 	status   int
 
 	Title   string
-	Section string // of the navigation
+	Section string // section of the navigation
 	Curl    string // equivalent command
 	Data    any
 	View    string // URL of the same view after the queue has changed; the default is Path
@@ -28,7 +28,7 @@ type page struct {
 	// Set by fill.
 	*site
 	Version, Theme, Path      string
-	Sites                     []*site // if there are several that the user may see
+	Sites                     []*site // the servers, if there are several that the user can see
 	Assets                    map[string]string
 	Identity                  string
 	CanLogOut, ReadOnly, Open bool
@@ -40,7 +40,7 @@ type page struct {
 
 	file   func(w http.ResponseWriter) // writes a file in place of HTML
 	values *liveValues                 // nil if they are not collected
-	shape  []string                    // of the rows; see Row
+	shape  []string                    // shape of the rows; see Row
 }
 
 // newPage returns a page with the status 200.
@@ -135,7 +135,7 @@ func (p *page) mayChange(right string) bool {
 
 // meOn returns the user, with its rights on a tube.
 func (r *request) meOn(tube string) *admin.Me {
-	me, _ := r.api().GetMe(r.Context(), &admin.GetMe{Tube: tube}) // without an answer there is no right
+	me, _ := r.api().GetMe(r.Context(), &admin.GetMe{Tube: tube}) // without an answer, the user has no right
 	return &me
 }
 
@@ -161,7 +161,7 @@ func (r *request) manages() func(tube string) bool {
 // liveValues are the texts of a page that can change, by their ids.
 type liveValues struct {
 	Texts map[string]value  `json:"v,omitempty"`
-	Lines map[string]string `json:"d,omitempty"` // of charts: the attribute d of a path
+	Lines map[string]string `json:"d,omitempty"` // lines of charts: the attribute d of a path
 	Shape string            `json:"s,omitempty"` // differs if the rows or their order differ
 }
 

@@ -16,7 +16,7 @@ import (
 // A policyView is the page of a tube's policy, with a form for the settings of a pattern.
 type policyView struct {
 	Tube    string
-	Pattern string   // of the form
+	Pattern string   // pattern of the form
 	Others  []string // patterns that match the tube and have settings
 	Apart   bool     // the pattern does not match the tube
 	May     bool     // the user has the right manage on the tube

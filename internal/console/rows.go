@@ -24,7 +24,7 @@ type jobRow struct {
 const (
 	previewLength  = 160 // characters
 	beforeTheMatch = 40
-	decodedBytes   = 1 << 20 // of all bodies on a page; other bodies are shown as text
+	decodedBytes   = 1 << 20 // maximum total size of decoded bodies on a page; other bodies are shown as text
 )
 
 // jobRows returns the rows of jobs with or without bodies, and the fields that are equal
@@ -120,7 +120,7 @@ func oneLine(text string) string { return decode.Line(text, previewLength) }
 // A jobColumn is a column of a list of jobs.
 type jobColumn struct {
 	column
-	in   string // the lists that have it: states and search; empty means all
+	in   string // lists that have the column: states and search; empty means all
 	cell func(r *request, j *jobRow) cell
 }
 

@@ -17,13 +17,13 @@ type searchView struct {
 	In       string   // conditions of the page that Q is added to
 	Words    []string // Q in words
 	Problem  string   // the error in Q
-	Tube     string   // if there is only one
-	Base     string   // of the pages of the server
+	Tube     string   // set if there is only one tube
+	Base     string   // path of the server's pages
 	Back     string   // the search from its start
 	Asked    bool
 	Jobs     list
 	Looked   uint64
-	Total    uint64 // jobs to look at; 0 if unknown, at the end, or if jobs have moved during the search
+	Total    uint64 // number of jobs to search; 0 if unknown, at the end, or if jobs have moved during the search
 	Continue string // the rest of the search
 	All      bulkTarget
 	Export   string
@@ -58,7 +58,7 @@ type bulkTarget struct {
 	Tube, State string // empty if there are several
 	Count       uint64
 	Q           string
-	Dead        bool // a job has an origin
+	Dead        bool // whether a job has an origin
 }
 
 // Does returns the actions on jobs in the state. Without a state it returns all actions

@@ -103,7 +103,7 @@ func (v *serverView) addCluster(r *request) error {
 		on[c.Members[i].Host]++
 	}
 	for i := range c.Members {
-		if m := &c.Members[i]; on[m.Host] > 1 { // on one machine, addresses tell members apart
+		if m := &c.Members[i]; on[m.Host] > 1 { // on one machine, addresses distinguish members
 			m.Host = ""
 		}
 	}

@@ -72,7 +72,7 @@ func (r *request) seesOthers(me *admin.Me) bool {
 
 // A serverRow is a server in the list of servers.
 type serverRow struct {
-	Known bool      // it has been asked
+	Known bool      // whether the server has been asked
 	Why   string    // why it does not answer; empty if it does
 	Since time.Time // start of the outage
 	Stats admin.Stats

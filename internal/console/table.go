@@ -23,7 +23,7 @@ type list struct {
 // A column is the head of a column.
 type column struct {
 	Title, Hint  string
-	Class        string // of the head and its cells: l for text, opt to hide it on small screens
+	Class        string // class of the head and its cells: l for text, opt to hide it on small screens
 	Link, Sorted string // ascending, descending, or empty
 	sort         string // name of its first sort order in the API; empty if it cannot be sorted
 }

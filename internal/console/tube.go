@@ -31,7 +31,7 @@ type tubeView struct {
 	Bodies  bool
 	Why     admin.Explanation
 	Classes []classChip
-	Sample  admin.Classes // of which Classes shows the most frequent
+	Sample  admin.Classes // the sample of which Classes shows the most frequent
 	All     bulkTarget
 }
 

@@ -59,7 +59,7 @@ func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 	if !known {
 		return nil
 	}
-	c.parser.MaxBody = c.shared.MaxJobSize // what follows may be here already
+	c.parser.MaxBody = c.shared.MaxJobSize // the following commands might be buffered already
 	return id
 }
 

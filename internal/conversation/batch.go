@@ -31,7 +31,7 @@ const (
 	enter                   // make a session
 	halfClose               // the client sends nothing more
 	leave                   // end the session
-	checkPut                // say how the put will be refused whose body is about to come
+	checkPut                // check whether the put, whose body is about to arrive, will be refused
 	expire                  // end the session, for the client was silent, unless it holds jobs
 )
 
@@ -39,12 +39,12 @@ const (
 type task struct {
 	c        *Conversation
 	do       action
-	from, to int            // commands: Batch.commands[from:to]; none if a long command goes on
-	fresh    []byte         // the driver's buffer that they were parsed from; nil: it is c.in
+	from, to int            // commands are Batch.commands[from:to]; none if a long command continues
+	fresh    []byte         // the driver's buffer with the commands; nil means c.in
 	parsed   int            // bytes of that which are no longer needed when all are executed
-	more     bool           // there may be whole commands after them; expire: the session goes on
+	more     bool           // more complete commands might follow; for expire, the session continues
 	executed int            // commands
-	outcome  engine.Outcome // of checkPut
+	outcome  engine.Outcome // result of checkPut
 	promised [2]int         // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
 }
 
@@ -52,7 +52,7 @@ type task struct {
 type command struct {
 	wire.Command
 	end      int
-	identity *access.Identity // whose token it has; nil if it has none that is known
+	identity *access.Identity // identity of the token; nil if the token is unknown
 }
 
 // A span is the place of a reply in Conversation.out.
@@ -128,7 +128,7 @@ func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
 		b.out = b.out[:len(b.out)+len(out.bytes)]
 	}
 	b.replies += len(out.bytes)
-	out.bytes = out.bytes[:len(out.bytes):len(out.bytes)] // what comes after belongs to others
+	out.bytes = out.bytes[:len(out.bytes):len(out.bytes)] // the bytes after it belong to others
 	return later
 }
 
@@ -215,7 +215,7 @@ func (b *Batch) Settle(err error) {
 			}
 		case execute:
 			if t.c.state != Settling {
-				continue // it leaves: nobody reads its replies
+				continue // it leaves: no client reads its replies
 			}
 			if err != nil {
 				b.fail(t)

@@ -36,13 +36,13 @@ const (
 	Opening   State = iota // nothing: it has no session before the turn of its first batch
 	Reading                // input: Receive, or Space and Filled
 	Ready                  // a turn: Advance
-	Executing              // nothing: it is in a batch whose turn is to come
+	Executing              // nothing: it is in a batch whose turn will come
 	Settling               // nothing: its replies are not durable yet
-	Writing                // that Output is written: Wrote
+	Writing                // Output to be written: Wrote
 	Waiting                // nothing but to hear when the client hangs up: a reserve waits
 	Leaving                // nothing: its session ends in the turn of a batch
-	Lingering              // that input is read and thrown away: Drained
-	Closed                 // that the connection is closed
+	Lingering              // input to be read and discarded: Drained
+	Closed                 // the connection to be closed
 )
 
 // String returns the name of a state in lower case.
@@ -54,10 +54,10 @@ var stateNames = [...]string{"opening", "reading", "ready", "executing", "settli
 type Shared struct {
 	// Constant fields.
 	MaxJobSize   int           // largest body of a job, bytes
-	Compat       wire.Compat   // the version of beanstalkd whose protocol is spoken
-	IdleTimeout  time.Duration // how long a client may be silent between commands; not positive: for ever
-	StallTimeout time.Duration // how long it may make no progress within one, or with replies; not positive: for ever
-	Trace        *slog.Logger  // gets each command and reply, at level debug; nil: none
+	Compat       wire.Compat   // version of beanstalkd to imitate
+	IdleTimeout  time.Duration // maximum silence between commands; not positive means no limit
+	StallTimeout time.Duration // maximum time without progress within a command or with replies; not positive means no limit
+	Trace        *slog.Logger  // receives each command and reply, at level debug; nil means none
 
 	// Access identifies clients. It can be nil if authentication is off; see Admit.
 	Access *access.Control
@@ -141,26 +141,26 @@ type Conversation struct {
 
 	state      State
 	share      uint8 // maximum number of commands in the next turn; smaller if the last turn had no time for all
-	putChecked bool  // a turn has checked the put whose body the parser waits for
+	putChecked bool  // a turn has checked the put whose body the parser expects
 	ending     ending
 	sess       *engine.Session
 	parser     wire.Parser
 
 	in   input       // received and not executed
-	long longCommand // goes on in the next turn
-	last lastCommand // that was executed; it belongs to the turn
-	wait wait        // of a reserve
+	long longCommand // continues in the next turn
+	last lastCommand // last executed command; the turn owns it
+	wait wait        // wait of a reserve
 
-	want *want  // nil: nothing; it belongs to the turn
+	want *want  // requested facts, or nil; the turn owns it
 	out  output // replies
 
 	progress progress
 	holding  Holding
-	beside   int64 // bytes; what the driver holds
+	beside   int64 // bytes that the driver holds
 
-	terms    *access.Terms    // on which the client was let in; nil: it may do everything
-	identity *access.Identity // who the client is; nil without terms
-	stranger bool             // it was let in on terms, and has not proved an identity
+	terms    *access.Terms    // terms of the listener; nil means all rights
+	identity *access.Identity // identity of the client; nil without terms
+	stranger bool             // admitted with terms, and not identified
 }
 
 // New returns the conversation with a client. The name of the client appears in the
@@ -389,7 +389,7 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 func (c *Conversation) Answered(now int64, err error) {
 	switch {
 	case c.wait.phase == noWait, c.state == Leaving, c.state == Closed:
-		return // it has ended meanwhile
+		return // it has already ended
 	case errors.Is(err, broker.ErrDeposed):
 		c.abandon(err)
 		return
@@ -460,7 +460,7 @@ func (c *Conversation) Wrote(now int64, n int) {
 	if c.out.wrote(n); len(c.out.bytes) == 0 {
 		c.proceed()
 	}
-	if n < piece { // the client takes no more for now
+	if n < piece { // the client accepts no more for now
 		c.account()
 	}
 }

@@ -37,9 +37,9 @@ const (
 // An ending describes the progress of a conversation's end, and its reason.
 type ending struct {
 	phase   phase
-	reason  error // nil: it does not end yet, or the input has ended
-	until   int64 // ns; when Lingering is over, 0 before Drained
-	checked int64 // ns; when Drained was called last
+	reason  error // nil if it has not ended, or the input has ended
+	until   int64 // end of Lingering in ns; 0 before Drained
+	checked int64 // time of the last Drained in ns
 }
 
 // A phase is a part of a conversation's life. Phases follow in order, and some can be
@@ -48,10 +48,10 @@ type phase uint8
 
 const (
 	unheard phase = iota // the client has sent nothing yet
-	open                 // it may send more
-	hungUp               // it has hung up while it waited, which the engine knows; more input may be on its way
-	noInput              // no more input is taken, and what was received is executed
-	over                 // nothing more is executed: the session has ended, or will in the next turn
+	open                 // it can send more
+	hungUp               // it has disconnected during its wait, which the engine knows; more input can arrive
+	noInput              // no more input is accepted, and received input is executed
+	over                 // nothing more is executed: the session has ended, or will end in the next turn
 )
 
 // lingers reports whether the client gets time to read its last replies. If a connection
@@ -123,7 +123,7 @@ func (c *Conversation) leave(b *Batch, reason error) {
 // its driver does.
 type Departure struct {
 	sess *engine.Session
-	ends bool // nothing that the client has sent is left to be executed
+	ends bool // no input of the client remains to be executed
 }
 
 // Departure returns the Departure of a client that has disconnected. ok is false if some

@@ -35,7 +35,7 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 	if n > 0 {
 		c.last = lastCommand{commands[n-1].Op, now - 1}
 	}
-	switch { // parse no more for a turn than it has time for
+	switch { // parse no more than the turn has time for
 	case n < len(commands) && c.ready():
 		c.share = uint8(max(n, 1))
 	case n >= int(c.share):
@@ -72,8 +72,8 @@ func (c *Conversation) promise(b *Batch, from int, promised bool) {
 // least one command per pass. So 300 connections that flood the server with stats still
 // delay the other clients by 3 ms or more, as they do in beanstalkd.
 const (
-	statsWork    = 110 // stats reads the clocks of the process, and has a hundred values
-	listedWork   = 1   // a job of list-jobs, beside the search
+	statsWork    = 110 // stats reads the clocks of the process and formats a hundred values
+	listedWork   = 1   // per job of list-jobs, in addition to the search
 	pieceWork    = 64  // a buffer of listPiece bytes is allocated
 	namesPerUnit = 16  // of list-tubes
 )

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	minInput  = 1 << 10  // bytes; the first buffer
-	stepInput = 64 << 10 // bytes; up to here the buffer doubles when a read fills it
+	minInput  = 1 << 10  // bytes of the first buffer
+	stepInput = 64 << 10 // bytes up to which the buffer doubles when a read fills it
 	hugeInput = 4 * stepInput
 )
 
@@ -16,8 +16,8 @@ const (
 type input struct {
 	buf    []byte
 	r, w   int
-	more   bool // there may be whole commands in it
-	full   bool // the last read left no room: there may be more to read
+	more   bool // it might contain complete commands
+	full   bool // the last read filled the buffer: there might be more input
 	asked  bool // space was called, and filled or free not yet
 	little int  // reads in a row that a much smaller buffer would have held
 }
@@ -89,7 +89,7 @@ const pooledInput = 128 << 10
 
 var inputBuffers = sync.Pool{New: func() any { return new([pooledInput]byte) }}
 
-var inputMemory atomic.Int64 // bytes; of all buffers in use
+var inputMemory atomic.Int64 // bytes of all buffers in use
 
 // InputMemory returns the size of the input buffers of all conversations of the process,
 // in bytes. When it falls, there can be memory to return to the system.

@@ -92,9 +92,9 @@ func (l *listing) answer(c *Conversation) {
 
 // A sweep is the command flush-tube or move-jobs.
 type sweep struct {
-	sweeps  []engine.Sweep // of one state each, one after the other
-	left    uint64         // jobs that those may deal with
-	done    uint64         // jobs that earlier ones have dealt with
+	sweeps  []engine.Sweep // sweeps of one state each, in order
+	left    uint64         // number of jobs that these can process
+	done    uint64         // number of jobs that earlier sweeps have processed
 	refused engine.Outcome
 	append  func(dst []byte, n uint64) []byte // the reply
 

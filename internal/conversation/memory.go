@@ -42,12 +42,12 @@ func (m *Memory) Held() int64 {
 
 // A Holding is the entry of a connection in Memory.
 type Holding struct {
-	counts bool // the last Set was with more than nothing; of its caller
+	counts bool // the last Set was not zero; owned by the caller of Set
 
 	// Memory.mu guards these.
 	owner interface{ Dismiss(reason error) }
 	bytes int64
-	index int // in Memory.holders, from 1; 0: not there
+	index int // index in Memory.holders, from 1; 0 if absent
 }
 
 // Before implements heap.Element.

@@ -33,7 +33,7 @@ const (
 type output struct {
 	bytes    []byte
 	borrowed bool  // bytes is a part of the batch's buffer
-	rest     *rest // of the last reply in bytes; nil if that is whole
+	rest     *rest // rest of the last reply; nil if it is complete
 }
 
 func (o *output) empty() bool { return len(o.bytes) == 0 && o.rest == nil }
@@ -111,7 +111,7 @@ func (o *output) continueReply() {
 type want struct {
 	facts  wire.Facts
 	engine *engine.Engine
-	job    wire.JobFacts // the last one's
+	job    wire.JobFacts // facts of the last job
 }
 
 // job appends a reply with a job, or the part of it before a large body.
@@ -187,8 +187,8 @@ type waitPhase uint8
 
 const (
 	noWait   waitPhase = iota
-	waiting            // there is no answer, or the driver does not know of it yet
-	answered           // the turn that ended the wait is settled; earlier replies have to go first
+	waiting            // there is no answer, or the driver has not received it yet
+	answered           // the turn that ended the wait is settled; earlier replies must be sent first
 )
 
 // end appends the answer to the replies to earlier commands.

@@ -14,11 +14,11 @@ const leastProgress = 4 << 10
 // progress records the last actions of a client and their times, in ns of the driver's
 // clock.
 type progress struct {
-	opened  int64 // when the client came
-	at      int64 // when it last made progress
-	dripped int   // bytes that it has sent since, of a command that is not complete
-	asked   int64 // when the driver last told how much is unacknowledged
-	unacked int   // bytes written that the client's kernel has not acknowledged, as far as that is known
+	opened  int64 // time at which the client connected
+	at      int64 // time of the last progress
+	dripped int   // bytes received since then of an incomplete command
+	asked   int64 // time at which the driver last reported the unacknowledged bytes
+	unacked int   // bytes written that the client's kernel has not acknowledged, if known
 }
 
 func (p *progress) made(now int64) { p.at, p.dripped = now, 0 }
@@ -44,7 +44,7 @@ func (c *Conversation) isIdle() bool { return c.in.empty() && !c.parser.Discardi
 func (c *Conversation) askUnacknowledged(now int64) {
 	p, n := &c.progress, c.owner.Unacknowledged()
 	switch {
-	case n < 0: // only what the kernel takes counts
+	case n < 0: // only bytes accepted by the kernel count
 	case n > p.unacked: // the first look, and the buffers hold earlier replies
 		p.unacked = n
 	case p.unacked-n >= leastProgress, n == 0:

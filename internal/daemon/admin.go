@@ -226,7 +226,7 @@ func (a *adminServer) stop() {
 		return
 	}
 	if a.console != nil {
-		a.console.Close() // a stream would not end by itself
+		a.console.Close() // streams do not end otherwise
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), adminGrace)
 	defer cancel()

@@ -16,9 +16,9 @@ import (
 
 // serverInfo provides the settings, listeners and certificates that the API reports.
 type serverInfo struct {
-	plan      *plan // that the server was started with
+	plan      *plan // settings of the start
 	since     time.Time
-	latest    atomic.Pointer[config.Settings] // that were read last
+	latest    atomic.Pointer[config.Settings] // settings read last
 	listeners []listening
 	admin     []listening
 }
@@ -73,7 +73,7 @@ func (f *serverInfo) settings() (all []admin.Setting) {
 }
 
 func rowsOf(s *config.Settings) map[string]config.Row {
-	rows, _ := s.Rows() // which were read from text, and so can be written
+	rows, _ := s.Rows() // parsed from text, so they can be formatted
 	all := make(map[string]config.Row)
 	for _, r := range rows {
 		all[r.Name] = r
@@ -106,7 +106,7 @@ func (f *serverInfo) shared() map[string]string {
 	}
 	t := f.tables()
 	for name, table := range map[string]any{"[[identity]]": t.Identities, "[[rule]]": t.Rules, "[[limit]]": t.Limits, "[[policy]]": t.Policies} {
-		text, _ := json.Marshal(table) // it has texts and numbers
+		text, _ := json.Marshal(table) // it contains only texts and numbers
 		sum := sha256.Sum256(text)
 		all[name] = hex.EncodeToString(sum[:8])
 	}

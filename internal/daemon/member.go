@@ -37,10 +37,10 @@ type member struct {
 	control   control.Control
 	api       *apiRelay
 	log       *slog.Logger
-	opened    chan struct{} // closed when Member is there
+	opened    chan struct{} // closed when Member is set
 	done      sync.WaitGroup
 
-	contacts atomic.Pointer[[]string] // where the other members are
+	contacts atomic.Pointer[[]string] // addresses of the other members
 	writing  sync.Mutex               // held to note that
 
 	mu     sync.Mutex

@@ -19,7 +19,7 @@ import (
 type apiRelay struct {
 	m          *member
 	transports sync.Map      // id of a member -> its *http.Transport
-	conns      chan net.Conn // of other members, for served
+	conns      chan net.Conn // connections of other members, for served
 	served     http.Server
 	ended      chan struct{} // closed when the relay is
 	once       sync.Once
@@ -31,7 +31,7 @@ func newAPIRelay(m *member, log *slog.Logger) *apiRelay {
 	a.served = http.Server{
 		Handler:           http.HandlerFunc(a.serveHTTP),
 		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * idleTimeout, // so that it is the other side that ends it
+		IdleTimeout:       2 * idleTimeout, // so that the other side closes the connection
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	go a.served.Serve(a) // until close

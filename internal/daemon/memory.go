@@ -13,7 +13,7 @@ import (
 
 const (
 	memoryPeriod = 5 * time.Second
-	memoryWorth  = 32 << 20 // bytes; less is not worth a collection
+	memoryWorth  = 32 << 20 // bytes; a smaller amount is not worth a collection
 )
 
 // freeOSMemory returns memory to the system when the queue has shrunk or clients have

@@ -41,7 +41,7 @@ func readOthers(opt *config.Options) (all []otherServer, err error) {
 func openOther(s *config.OtherServer) (api.Upstream, error) {
 	var token func() (string, error)
 	if s.TokenFile != "" {
-		token = func() (string, error) { return readToken(s.TokenFile) } // at each request: it may change
+		token = func() (string, error) { return readToken(s.TokenFile) } // the file is read at each request, because it can change
 		if _, err := token(); err != nil {
 			return nil, err
 		}

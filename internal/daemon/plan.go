@@ -20,15 +20,15 @@ import (
 // A plan is the validated form of the settings. To make it, the server opens neither
 // sockets nor the journal.
 type plan struct {
-	version   string           // of the program
-	settings  *config.Settings // that the server is started with
-	opt       *config.Options  // of settings
+	version   string           // version of the program
+	settings  *config.Settings // settings of the start
+	opt       *config.Options  // options of settings
 	log       *slog.Logger
 	endpoints []config.Endpoint
 	security  *security
 	rules     rules
 	account   *account      // nil if the user does not change
-	others    []otherServer // that the console shows
+	others    []otherServer // other servers in the console
 }
 
 // rules are the part of the plan that a reload replaces.

@@ -23,7 +23,7 @@ type queue struct {
 	broker  *broker.Broker
 	journal func() *journal.Journal // nil if jobs are in memory only
 	member  *member                 // nil without a cluster
-	syncs   *syncs                  // of the journal's files
+	syncs   *syncs                  // syncs of the journal's files
 	where   string                  // the jobs are kept, for the log
 }
 
@@ -46,7 +46,7 @@ func openQueue(p *plan) (*queue, error) {
 	q.syncs = newSyncs(now, slow.Sync, log)
 	isMember, err := directory.Exists(vfs.OS, opt.Dir)
 	if err != nil {
-		if _, other := vfs.OS.List(opt.Dir); other != nil { // that it may be a member's is not what matters then
+		if _, other := vfs.OS.List(opt.Dir); other != nil { // the hint about a member does not matter in this case
 			err = other
 		}
 		return nil, exit.WithCode(exit.Journal, advice.Explain(opt.Dir, err))
@@ -85,7 +85,7 @@ func reading(log *slog.Logger) func(done, total int64) {
 	last, before := time.Now(), int64(0)
 	return func(done, total int64) {
 		if done < before {
-			last = time.Now() // another reading has begun, as after a deposition
+			last = time.Now() // another load has started, for example after a deposition
 		}
 		before = done
 		if now := time.Now(); now.Sub(last) >= time.Second {

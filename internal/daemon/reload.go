@@ -13,10 +13,10 @@ import (
 
 // A reloader applies a changed configuration while the server runs.
 type reloader struct {
-	*plan      // that the server was started with
+	*plan      // plan of the start
 	line       config.CommandLine
 	serverInfo *serverInfo    // receives the settings that were read
-	level      *slog.LevelVar // of the log
+	level      *slog.LevelVar // level of the log
 	queue      *queue
 	server     *server.Server
 }

@@ -19,7 +19,7 @@ type security struct {
 // newSecurity reads the certificates and applies an access policy.
 func newSecurity(opt *config.Options, p *access.Policy, endpoints []config.Endpoint, log *slog.Logger) (s *security, err error) {
 	s = &security{certs: make(map[certs.Files]*certs.Source)}
-	listeners := []config.ListenerOptions{opt.Terms} // for sockets that are passed to us
+	listeners := []config.ListenerOptions{opt.Terms} // for inherited sockets
 	for _, e := range endpoints {
 		listeners = append(listeners, e.Terms)
 	}

@@ -20,9 +20,9 @@ import (
 
 // Options configure Run.
 type Options struct {
-	Version string             // of the program
+	Version string             // version of the program
 	Line    config.CommandLine // is read again at SIGHUP
-	Log     *asynclog.Queue    // takes the lines of the log
+	Log     *asynclog.Queue    // receives the lines of the log
 }
 
 // Run runs a server until a signal arrives or ctx is canceled.
@@ -54,7 +54,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(listeners) // for the failures below; else they are closed by then
+	defer closeAll(listeners) // for the failures below; otherwise they are closed by then
 	pages, err := listenAdmin(ctx, p, listeners)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	about := newServerInfo(p, listeners, pages)
 	q.reportToLeader(about)
 	operations := newOperations(p, q, srv, about, pages)
-	pages.ready(p, q, srv, operations) // before a client is served, who may ask for them next
+	pages.ready(p, q, srv, operations) // before any client is served, because clients can request the pages
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { ended <- p.security.serve(srv, l) }()

@@ -123,7 +123,7 @@ func inheritOne(f *os.File) (net.Listener, error) {
 	if err != nil || accepts == 0 {
 		return nil, errNot
 	}
-	l, err := net.FileListener(f) // has its own copy of the descriptor
+	l, err := net.FileListener(f) // it has its own copy of the descriptor
 	if err != nil {
 		return nil, errNot
 	}

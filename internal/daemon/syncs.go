@@ -20,7 +20,7 @@ type syncs struct {
 	over *ratelog.Logger // at most a line a second
 
 	mu       sync.Mutex
-	underWay []int64     // when those began that are under way, the oldest first
+	underWay []int64     // start times of running syncs, the oldest first
 	timer    *time.Timer // fires when the oldest sync becomes slow; nil if none is running
 }
 

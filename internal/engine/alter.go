@@ -3,9 +3,9 @@ package engine
 // An Alteration is a change of a job. Nil fields leave the job's value unchanged.
 type Alteration struct {
 	Pri   *uint32
-	TTR   *uint32 // s; 0 becomes 1
-	Delay *uint32 // s from now on; 0 makes the job ready. A buried job has none
-	Body  *[]byte // which must not change until the turn's Changes are written
+	TTR   *uint32 // in seconds; 0 becomes 1
+	Delay *uint32 // in seconds from now; 0 makes the job ready. A buried job has none
+	Body  *[]byte // must not change until the turn's Changes are written
 }
 
 // AlterJob changes a job that is ready, delayed or buried. It makes all changes or none.
@@ -18,7 +18,7 @@ func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	if o := e.admitAlteration(t, j, &a); o != OK {
 		return o
 	}
-	if j.state() == Buried { // whose place in the order is its rank
+	if j.state() == Buried { // its position is its rank
 		a.apply(j)
 		e.emitAltered(t, i, j, &a)
 		return OK

@@ -23,7 +23,7 @@ const (
 )
 
 type bodyClass struct {
-	size  uint32 // bytes of a slot; 0 for the large ones
+	size  uint32 // size of a slot in bytes; 0 for large bodies
 	slots slots
 	pages [][]byte
 }

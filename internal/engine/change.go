@@ -6,15 +6,15 @@ import "bytes"
 type ChangeKind uint8
 
 const (
-	NoChange   ChangeKind = iota // Options.Admit is asked so whether the Log works
+	NoChange   ChangeKind = iota // passed to Options.Admit to check whether the Log works
 	JobPut                       // a job, whole: all fields and the body
 	JobState                     // a job's new state: all fields but Tube and Body
-	JobDeleted                   // only ID; Tube and BodyLen tell what is freed
+	JobDeleted                   // only ID, Tube and BodyLen are set
 	TubePaused                   // Tube, Delay (s) and Due (when the pause ends)
 	LastID                       // only ID: the highest that was ever given out
-	JobMoved                     // a job, whole, as JobPut; it was in the tube From before, or had another body of FromLen bytes
+	JobMoved                     // a whole job, like JobPut; its previous tube is From, and its previous body had FromLen bytes
 	TubeGone                     // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
-	PolicySet                    // Tube is a pattern, Body what SetPolicy has set for it; nothing: it has none any more
+	PolicySet                    // Tube is a pattern, Body its run-time settings; empty if they were removed
 )
 
 // A Change is one durable effect. Changes are idempotent by job id: a JobPut or JobMoved
@@ -23,27 +23,27 @@ const (
 // the right state. Times are those of the engine's clock.
 type Change struct {
 	Kind  ChangeKind
-	State State // Ready, Delayed or Buried; a reserved job is Ready here
+	State State // Ready, Delayed or Buried; a reserved job is Ready
 	ID    uint64
 	Pri   uint32
 	Delay uint32 // s
 	TTR   uint32 // s
 
 	Created int64 // ns
-	Due     int64 // ns; Delayed: when the job becomes ready. Buried: rank in the order of burying. Else 0
+	Due     int64 // in ns. Delayed: time at which the job becomes ready. Buried: rank in the order of burying. Otherwise 0
 
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 
 	Tube    string
 	From    string
-	Origin  string        // of a job: the tube that a policy has moved it out of; empty: none. Not in the log of a JobState
+	Origin  string        // tube from which a policy moved the job, or empty; not logged in a JobState
 	Was     string        // JobMoved: its Origin before
-	Failure FailureRecord // of a job; valid as long as Body
+	Failure FailureRecord // failure of the job; valid as long as Body
 	Body    []byte        // valid until the end of the turn
-	BodyLen int           // bytes; also where Body is not set
+	BodyLen int           // in bytes; set even if Body is not
 	FromLen int           // bytes of the body before, of a JobMoved
-	Segment uint32        // of the log, with the whole record of the job when the change was made; see SetSegment
-	Slot    uint32        // where the engine has the job, or had; see SetSegment
+	Segment uint32        // Log segment with the job's record when the change was made; see SetSegment
+	Slot    uint32        // current or former slot of the job; see SetSegment
 }
 
 // TakeChanges returns the changes since the last call, in order. The caller owns them.
@@ -104,7 +104,7 @@ func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int, was string) 
 		c := e.changeOf(JobMoved, i, j)
 		c.From, c.FromLen, c.Was = from.name, fromLen, was
 		c.Failure = e.loggedFailure(i)
-		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
+		c.Body = bytes.Clone(e.body(j)) // the job can be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
 		j.packing &^= unlogged
 		e.jobs.segments.set(i, 0)
@@ -332,7 +332,7 @@ func (e *Engine) restoreFields(j *job, c Change) {
 	case c.State == Buried:
 		e.buried = max(e.buried, c.Due)
 	case c.State == Ready && c.Reserves+c.Kicks == 0:
-		past.when = j.afterDelay() // else it is not known when it became ready: now, at the start of the clock
+		past.when = j.afterDelay() // otherwise it is unknown when it became ready: assume the start of the clock
 	}
 	if j.cold != none || c.State == Buried || past != (coldJob{when: j.afterDelay()}) {
 		cold := e.jobs.cold(j)

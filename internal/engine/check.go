@@ -47,10 +47,10 @@ func (e *Engine) Check() error {
 type checker struct {
 	e          *Engine
 	broken     []error
-	sum        Stats            // what the tubes and sessions have
-	stales     int              // tubes whose policies make jobs stale
+	sum        Stats            // sums of tubes and sessions
+	stales     int              // number of tubes whose policies make jobs stale
 	inQueue    int              // jobs found in queues and heaps
-	bytes      map[uint32]int64 // of bodies, by number of the tube
+	bytes      map[uint32]int64 // size of bodies by number of the tube
 	memory     int64
 	colds      map[slot]bool         // cold parts of jobs
 	closed     int                   // sessions

@@ -8,12 +8,12 @@ const (
 	NotFound             // no such job or tube, or not in a state for this verb
 	Waiting              // the answer comes later, through the Waiter
 	TimedOut             // no job came in time
-	DeadlineSoon         // a TTR of the session's own ends within a second
+	DeadlineSoon         // the TTR of a job that the session holds ends within a second
 	Draining             // no puts are taken any more
-	OutOfMemory          // the Log has no room for this change, or Limits forbid it; nothing was done
+	OutOfMemory          // the Log has no space for this change, or Limits refuse it; nothing has changed
 	TooBig               // Limits forbid a job of this size, however few there are
-	Failed               // the Log does not work; nothing was done
-	Duplicate            // of a put: a job that is as good is there, as the policy of its tube says
+	Failed               // the Log does not work; nothing has changed
+	Duplicate            // a put found a duplicate, according to the policy of its tube
 )
 
 // Options configures an Engine. The zero value emits no changes.
@@ -54,23 +54,23 @@ type Engine struct {
 	jobs   jobSlab
 	bodies *bodies
 	ids    index
-	lastID uint64 // the highest id given out; above MaxID there are no more
+	lastID uint64 // highest id assigned; above MaxID there are no more
 	buried int64  // rank of the last job that was buried
 
-	tubes       []*tube // by number; nil where free
+	tubes       []*tube // by number; nil if free
 	tubeNums    []uint32
 	names       nameList // in the order of list-tubes
 	byName      map[string]*tube
 	defaultTube *tube
 
-	sessions    []*Session // by number; nil where free
+	sessions    []*Session // by number; nil if free
 	sessionNums []uint32
 
 	limits    Limits
-	limitsAge int  // how often the limits were set
-	limited   bool // the limits may refuse a put
+	limitsAge int  // number of changes of the limits
+	limited   bool // whether the limits can refuse a put
 
-	origins  map[uint64]string // tubes, by the ids of jobs; see setOrigin
+	origins  map[uint64]string // origins of jobs by id; see setOrigin
 	failures map[slot]uint32   // see failureOf
 
 	failureBuf      []byte // scratch
@@ -84,7 +84,7 @@ type Engine struct {
 	keys         keyIndex
 	relied       int // puts of this turn that were duplicates: their answers rely on puts before
 
-	turnWork   int // work done in this turn; the unit is that of maxTurnWork
+	turnWork   int // work done in this turn, in the unit of maxTurnWork
 	turnLogged int // bytes of the bodies of jobs that were moved in this turn, if that is logged
 	workLimit  int // maxTurnWork, or less in tests
 	slice      int // maxSlice or maxLoggedSlice, or less in tests
@@ -95,10 +95,10 @@ type Engine struct {
 	stats      Stats
 	draining   bool
 
-	now       int64            // ns; when the turn began, as Tick was told
-	times     Times            // that jobs have taken
+	now       int64            // time of the turn's start in ns, as passed to Tick
+	times     Times            // durations of jobs
 	refused   Refusals         // by the limits
-	refusedAt [numLimits]int64 // when each limit last has; 0: never
+	refusedAt [numLimits]int64 // time of the last refusal by each limit; 0 means never
 }
 
 // New returns an engine that contains only the default tube.

@@ -16,7 +16,7 @@ type index struct {
 	jobs   *jobSlab
 	nodes  slab[node]
 	root   uint32
-	bits   uint // of the ids that the root tells apart
+	bits   uint // number of id bits that the root distinguishes
 	tip    uint64
 	recent [64]recentNode
 	n      uint64
@@ -37,7 +37,7 @@ const (
 type recentNode struct {
 	prefix uint64 // the ids without their last four bits
 	node   *node  // or nil
-	shift  uint   // of the bits that it tells apart
+	shift  uint   // shift of the bits that the node distinguishes
 }
 
 func newIndex(jobs *jobSlab) index {

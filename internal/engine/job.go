@@ -49,15 +49,15 @@ const none = ^slot(0)
 type job struct {
 	// Durable: written in Changes and restored from them.
 	id      uint64
-	created int64 // ns; may be negative after a restart
+	created int64 // in ns; can be negative after a restart
 
 	pri            uint32 // smaller is more urgent
-	delayAndCounts uint32 // s of the last put or release; beside that, if the job is packed, the counts of its coldJob
-	ttr            uint32 // s; at least 1
+	delayAndCounts uint32 // seconds of the last put or release and, if the job is packed, the counts of its coldJob
+	ttr            uint32 // in seconds; at least 1
 	bodyLen        uint32 // bytes, without CR LF
 
 	// Bookkeeping, in memory only.
-	bodySlot uint32 // where the body is, within the size class of bodyLen
+	bodySlot uint32 // slot of the body in the size class of bodyLen
 	pos      uint32 // place in its heap, or run
 	cold     uint32 // slot of its coldJob, or none; if the job is packed, isPacked and the rank in the order of burying
 	packing  uint32 // number of its tube, run of its queue, and the bits below
@@ -109,7 +109,7 @@ func (j *job) delay() uint32 {
 // I23. Only slots with jobs have segments.
 type coldJob struct {
 	// Durable fields.
-	when     int64  // ns; Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
+	when     int64  // in ns. Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
 	reserves uint32 // times reserved
 	timeouts uint32 // times the TTR ran out
 	releases uint32
@@ -143,9 +143,9 @@ type jobSlab struct {
 	slab[job]
 	colds       slab[coldJob]
 	coldCount   int
-	spareCold   slot                // of colds, kept for the next job that needs one; or none
-	spareRuns   *runs               // of a queue that has become empty, for the next one that becomes long; or nil
-	spareChunks []*[chunkSlots]slot // of runs: at most one for each of a queue
+	spareCold   slot                // a free coldJob for the next job that needs one, or none
+	spareRuns   *runs               // runs of an emptied queue, for the next queue that becomes long, or nil
+	spareChunks []*[chunkSlots]slot // free storage of runs: at most one for each run of a queue
 	segments    sparse[uint32]      // see Engine.SetSegment
 
 	runsBegun uint64 // see run.serial

@@ -7,17 +7,17 @@ import "math/bits"
 // rebuild. A bucket is a short list of hashes. For each hash, it contains the first of a
 // list of jobs, which can have any length.
 type keyTable struct {
-	buckets []*[slotsPerPage]slot // the first jobs; or none
-	n       uint32                // buckets; a hash is in the one that its lowest bits say, as many as there are buckets for
+	buckets []*[slotsPerPage]slot // the first jobs, or none
+	n       uint32                // number of buckets; the lowest bits of a hash select its bucket
 	held    uint32                // jobs
 	links   sparse[keyLink]
 }
 
 // A keyLink is a job's entry in a keyTable.
 type keyLink struct {
-	hash          uint32 // 0: it is not there
-	next          slot   // of the first of its hash: the first of another hash
-	before, after slot   // of the same hash
+	hash          uint32 // 0 if the job is absent
+	next          slot   // for the first job of its hash: the first job of another hash
+	before, after slot   // neighbors with the same hash
 }
 
 func (x *keyTable) place(bucket uint32) *slot {
@@ -87,7 +87,7 @@ func (x *keyTable) remove(i slot) {
 	}
 	*l = keyLink{}
 	x.held--
-	for k := 0; k < 2 && x.held < x.n/2; k++ { // so that the buckets become fewer as fast as the jobs
+	for k := 0; k < 2 && x.held < x.n/2; k++ { // makes the buckets shrink as fast as the jobs
 		x.shrink()
 	}
 }

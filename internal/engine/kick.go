@@ -4,11 +4,11 @@ package engine
 // it kicks buried or delayed jobs, and the maximum number. So it ends even if workers
 // bury jobs as fast as it kicks them.
 type Kick struct {
-	Kicked  uint32  // jobs so far
-	Refused Outcome // why the Log refused the next one; OK if it did not
+	Kicked  uint32  // number of jobs so far
+	Refused Outcome // reason why the Log refused the next job, or OK
 	left    uint32  // jobs to kick
 	from    State   // Buried or Delayed
-	tube    *tube   // it may be removed meanwhile: then it has no jobs
+	tube    *tube   // if it was removed, it has no jobs
 }
 
 // BeginKick prepares a kick of up to n jobs in the used tube. It selects the buried jobs,

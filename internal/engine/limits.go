@@ -28,7 +28,7 @@ type Limits struct {
 // TubeLimits contains the limits of a tube. The zero value means no limit.
 type TubeLimits struct {
 	Jobs  int64 // in any state
-	Bytes int64 // of their bodies
+	Bytes int64 // maximum size of the bodies
 }
 
 // jobBytes is the size of a job without its body, in bytes: its record and its entries in

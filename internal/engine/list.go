@@ -11,7 +11,7 @@ import (
 type jobList struct {
 	tube    string
 	state   State
-	jobs    queueView     // if they are reserved: without order
+	jobs    queueView     // unordered if the jobs are reserved
 	pending *reservedScan // nil when the list is complete
 }
 
@@ -19,7 +19,7 @@ type jobList struct {
 // all sessions.
 type reservedScan struct {
 	session int       // the number of the next session to look at
-	pages   [][]entry // of the session before: what was not looked at yet
+	pages   [][]entry // unexamined pages of the previous session
 }
 
 // A Cursor is a position in a list, after a job. The zero value is the start. It stays
@@ -28,7 +28,7 @@ type reservedScan struct {
 type Cursor struct {
 	hi    uint64
 	lo    uint32
-	after bool // after a job; else the beginning
+	after bool // after a job; otherwise the start
 }
 
 // String returns the cursor as text: hexadecimal digits and a dot. The start is the empty
@@ -119,7 +119,7 @@ func (e *Engine) listed(l *jobList, x entry) *job {
 	if page := int(x.slot / slotsPerPage); page >= len(e.jobs.pages) || e.jobs.pages[page] == nil {
 		return nil
 	}
-	j := e.jobs.at(x.slot) // the slot may have another job by now, or none
+	j := e.jobs.at(x.slot) // the slot can contain another job now, or none
 	if e.ids.find(j.id) != x.slot || j.state() != l.state || e.tubeOfJob(j).name != l.tube {
 		return nil
 	}

@@ -29,12 +29,12 @@ func (l Names) At(i int) string { return l.pages[i/namesPerPage].names[i%namesPe
 type nameList struct {
 	Names
 	epoch  uint64 // number of snapshots so far
-	shared bool   // the last snapshot has the same slice of pages
+	shared bool   // the last snapshot shares the slice of pages
 }
 
 type namePage struct {
 	names []string
-	epoch uint64 // of the list when names was made; later snapshots may share it
+	epoch uint64 // epoch of the list when names was created; later snapshots can share it
 }
 
 // snapshot returns the current list.

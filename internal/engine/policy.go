@@ -18,8 +18,8 @@ type Policy struct {
 	// Change, so that even a restored engine does not reserve the job again.
 	MaxAttempts, MaxTimeouts, MaxReleases uint32
 
-	Exhausted Exhausted // what becomes of a job then
-	DeadTube  string    // where it is moved to, unless that tube refuses it; "{tube}" stands for its own tube
+	Exhausted Exhausted // action on an exhausted job
+	DeadTube  string    // destination of exhausted jobs; "{tube}" stands for the job's tube
 
 	// RetryDelay is the delay in ns after a job's first failure. Each further failure
 	// multiplies it by RetryFactor, up to RetryMax. A random part of up to RetryJitter, a
@@ -35,19 +35,19 @@ type Policy struct {
 	// TTL is the maximum age, in ns since its put, of a ready or delayed job. Older jobs
 	// are never reserved. Zero means no limit.
 	TTL        int64
-	BuryAtTTL  bool  // it is buried then; else deleted
-	KeepBuried int64 // ns; the age at which a buried job is deleted; 0: never
+	BuryAtTTL  bool  // whether a job older than TTL is buried; otherwise it is deleted
+	KeepBuried int64 // age in ns at which a buried job is deleted; 0 means never
 
 	// Unique identifies duplicates: a job is not put if another job has the same key. If
 	// it is nil, duplicates are allowed. See unique.go.
-	Unique      *Key // nil: any number of jobs may be equal
+	Unique      *Key // nil if duplicates are allowed
 	UniqueWhile While
 	UniqueMode  UniqueMode
 
-	PausedUntil int64  // ns since 1970: no job is reserved before; 0: it is not paused; math.MaxInt64: without end
-	MaxReserved uint32 // jobs that are reserved at once; 0: any number
-	Interval    int64  // ns between two reservations, on average; 0: none
-	Burst       uint32 // reservations that may come at once; 0: as many as in a second, or 1
+	PausedUntil int64  // in ns since 1970: no job is reserved earlier; 0 means not paused, math.MaxInt64 no end
+	MaxReserved uint32 // maximum number of reserved jobs; 0 means no limit
+	Interval    int64  // average ns between two reservations; 0 means no limit
+	Burst       uint32 // maximum number of reservations at once; 0 means those of a second, at least 1
 }
 
 // Ends is a set of ends of a reservation that leave the job undone. Policies act after
@@ -56,7 +56,7 @@ type Ends uint8
 
 const (
 	Timeout Ends = 1 << iota // its TTR ran out
-	Lost                     // its session has gone
+	Lost                     // its session has ended
 	Release
 	Bury
 	Taken // an operator released or buried the job
@@ -93,9 +93,9 @@ const (
 	BuriedTooLong // by Policy.KeepBuried
 	Retried       // the job is delayed
 	PolicySkipped // the Log refused it
-	DeadTubeFull  // an exhausted job was buried in its own tube: the dead tube refused it
-	Deduplicated  // a job was not put: one with the same key was there, by Policy.Unique
-	WithoutKey    // a job was put that has no key
+	DeadTubeFull  // an exhausted job was buried in its own tube, because the dead tube refused it
+	Deduplicated  // a put was a duplicate, by Policy.Unique
+	WithoutKey    // a job without a key was put
 	NumPolicyEvents
 )
 

@@ -11,14 +11,14 @@ import "math"
 // or at opensAt.
 type gate struct {
 	shut    bool
-	counts  bool  // the policy counts reservations; see pass
-	opensAt int64 // ns; while it is shut. Never: when a reservation ends
+	counts  bool  // whether the policy counts reservations; see pass
+	opensAt int64 // in ns; while shut. Never means when a reservation ends
 
 	// spent is the time at which the token bucket will be full again. Each reservation
 	// adds Policy.Interval (the generic cell rate algorithm). It is at most one bucket
 	// after now.
 	spent int64 // ns
-	byLog bool  // the Log refused what the policy has to record
+	byLog bool  // the Log refused a record that the policy needs
 }
 
 // neverSpent is the value of spent for a full bucket.

@@ -39,7 +39,7 @@ type policies struct {
 	set        map[string]string // while the engine ran: settings, by the pattern. They are facts, whatever is configured
 	inForce    Policies
 
-	pass     pass // over Engine.tubes, which gives them their policies
+	pass     pass // visits Engine.tubes to update their policies
 	restored bool // no client was served since: all tubes get theirs at once
 }
 
@@ -48,7 +48,7 @@ type policies struct {
 // repeated changes do not prevent any place from being visited.
 type pass struct {
 	at       int // the next place
-	until    int // where the round ends, once it has wrapped
+	until    int // end of the round, once it has wrapped
 	wrapped  bool
 	underway bool
 	wraps    uint64 // number of times that it went back to 0

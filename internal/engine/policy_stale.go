@@ -10,12 +10,12 @@ package engine
 // I26. tubes counts the tubes whose policies make jobs stale. If it is not 0, due is set.
 type staleSweep struct {
 	tubes int
-	due   int64 // when the next page is looked at, or Never
-	place slot  // how far the present pass has come
-	began int64 // when it has begun; Never: none has
-	took  int64 // ns; from the beginning of the pass before to that of this one; 0: there was none
-	pass  int64 // ns; stalePass, or less in tests
-	most  int   // jobs that a verb ends; maxLoggedSlice, or more in tests
+	due   int64 // time of the next page, or Never
+	place slot  // position of the current pass
+	began int64 // start of the current pass; Never if there is none
+	took  int64 // ns between the starts of the last two passes; 0 if there was none
+	pass  int64 // stalePass in ns, or less in tests
+	most  int   // maximum number of jobs that a command ends; maxLoggedSlice, or more in tests
 }
 
 const stalePass = 60 * second
@@ -179,7 +179,7 @@ func (e *Engine) sweepStale(now int64) {
 			return
 		}
 		i, ok := e.jobs.slots.nextUsed(w.place)
-		if !ok { // nor in the rest of the page, of which there may be nothing
+		if !ok { // nor in the rest of the page, which can be empty
 			w.place = (w.place/slotsPerPage + 1) * slotsPerPage
 			continue
 		}
@@ -196,5 +196,5 @@ func (e *Engine) sweepStale(now int64) {
 		w.due = w.began + w.pass*int64(w.place/slotsPerPage)/int64(pages)
 		return
 	}
-	w.due = min(w.began+w.pass, now+w.pass/16) // there may be more pages then, which this pass is to see
+	w.due = min(w.began+w.pass, now+w.pass/16) // this pass must also visit pages added since
 }

@@ -6,8 +6,8 @@ import "math"
 type Spec struct {
 	Pri   uint32
 	Delay uint32 // s
-	TTR   uint32 // s; 0 becomes 1, as in beanstalkd
-	Again bool   // whatever the policy: an equal job may be there
+	TTR   uint32 // in seconds; 0 becomes 1, as in beanstalkd
+	Again bool   // ignore duplicates, whatever the policy
 }
 
 // Put adds a job to the tube that the session uses. If Options.Logged is set, the body
@@ -36,7 +36,7 @@ func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uin
 	}
 	t := e.tubeOf(name)
 	id, outcome = e.put(now, t, spec, body)
-	e.removeIfUnused(t) // unless it has jobs: a waiting session has the job then, or it is refused
+	e.removeIfUnused(t) // unless it has jobs: a waiting session got the job, or the job was refused
 	return id, outcome
 }
 
@@ -59,7 +59,7 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	if e.limited {
 		if o := e.room(t, uint32(len(body)), true); o != OK {
 			if o == TooBig {
-				e.lastID-- // a put that is too big uses up none, for whatever reason it is
+				e.lastID-- // a put that is too large uses up no id
 			}
 			return 0, o
 		}

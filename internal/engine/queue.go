@@ -13,7 +13,7 @@ package engine
 type queue struct {
 	n    int
 	heap jobHeap
-	runs *runs // nil until the heap has minHeap jobs; nil again when the queue is empty
+	runs *runs // nil until the heap has minHeap jobs, and after the queue was empty
 }
 
 // minHeap is the number of jobs in the heap from which a queue uses runs. Short queues

@@ -145,7 +145,7 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	if t.gate != nil && t.gate.counts {
 		e.pass(now, t, i, j, wasReady)
 	}
-	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
+	e.turnWork += int(j.bodyLen) / bytesPerUnit // the caller copies the body
 	return Job{j.id, e.body(j)}
 }
 

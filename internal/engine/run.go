@@ -13,7 +13,7 @@ type runs struct {
 
 const (
 	maxRuns = 16
-	inHeap  = maxRuns // as the run of a job: it is in none
+	inHeap  = maxRuns // value of the job's run if it is in none
 )
 
 // A run contains jobs of one stream, ordered by key. A job is appended if its key is
@@ -30,15 +30,15 @@ const (
 type run struct {
 	stream      uint32
 	n           int    // jobs
-	first, last entry  // last is of the job that was appended last, which may be gone
+	first, last entry  // last is the last appended job, which can be gone
 	head, end   uint64 // numbers in the run: of the first job, and of the next to be appended
 	chunks      []chunk
-	serial      uint64 // no other run has had it; 0 if there are no jobs
+	serial      uint64 // unique number of the run; 0 if it has no jobs
 }
 
 // A chunk contains adjacent places of a run.
 type chunk struct {
-	slots *[chunkSlots]slot // none where the job is gone
+	slots *[chunkSlots]slot // none if the job is gone
 	n     int
 }
 
@@ -86,7 +86,7 @@ func (s *jobSlab) freeChunk(c *chunk) {
 
 const (
 	chunkSlots = 256
-	maxChunks  = 1 << 31 / chunkSlots // so that a pos is a number without doubt
+	maxChunks  = 1 << 31 / chunkSlots // keeps pos unambiguous
 )
 
 // push appends a job to a run that accepts it. If mayOpen is set and a run is free, a
@@ -222,7 +222,7 @@ func (r *run) advance() (work int) {
 // reset frees all chunks but one of an empty run.
 func (r *run) reset() {
 	last := r.chunks[len(r.chunks)-1]
-	if r.end > 8*chunkSlots { // the array behind chunks may be long
+	if r.end > 8*chunkSlots { // the array behind chunks can be long
 		r.chunks = nil
 	}
 	r.chunks = append(r.chunks[:0], last)

@@ -10,14 +10,14 @@ import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 // cost grows with the number of jobs up to the nth: the last page of a million jobs in a
 // heap takes about five milliseconds. The search cannot skip jobs before the cursor.
 type viewSearch struct {
-	first firstEntries // of the heap
+	first firstEntries // first entries of the heap
 
 	// Progress.
 	looks    int    // number of entries that were looked at
-	ahead    []span // places to look at, in order; few, for most are side by side
+	ahead    []span // places to examine, in order; few, because most are adjacent
 	sorting  bool   // all were looked at
-	over     bool   // the first ones are in order
-	reported int    // of them
+	over     bool   // the first entries are in order
+	reported int    // number of reported entries
 }
 
 // A span is a range of adjacent places in a heap.
@@ -50,7 +50,7 @@ func (s *viewSearch) next(v *queueView, jobs *jobSlab) (x entry, ok bool) {
 			return x, true
 		}
 	} else if !s.atEnd() {
-		r = nil // what is next in the heap may be before it
+		r = nil // the next job of the heap can precede it
 	}
 	if r == nil {
 		return entry{}, false
@@ -115,7 +115,7 @@ func (s *viewSearch) open(parent, n int) {
 type firstEntries struct {
 	after    Cursor
 	n        int
-	entries  []lastFirst // a heap; or, when sort has said so, in their order
+	entries  []lastFirst // a heap or, after sort, in order
 	unsorted []lastFirst // those at the beginning of entries that are a heap still
 }
 

@@ -17,8 +17,8 @@ type Waiter interface {
 // I15. A closed session that is not free yet is in Engine.sessions, and its timer is set,
 // so that Tick continues. Only the jobs that it still holds refer to it.
 type Session struct {
-	id      uint64 // no other session has it, before or after; from 1
-	num     uint32 // place in Engine.sessions; jobs refer to it
+	id      uint64 // unique, from 1
+	num     uint32 // index in Engine.sessions; jobs refer to it
 	waiter  Waiter
 	use     *tube    // the used tube
 	watches []*watch // in the order of list-tubes-watched
@@ -26,16 +26,16 @@ type Session struct {
 	reserved jobHeap  // by (due, id)
 	held     heldList // the same, in the order of reservation
 
-	waitBegan int64 // ns; while waiting
-	waitUntil int64 // ns; while waiting. Never means that there is no timeout
-	resumeAt  int64 // ns; while closed: when Tick continues the close
+	waitBegan int64 // in ns; while waiting
+	waitUntil int64 // in ns; while waiting. Never means no timeout
+	resumeAt  int64 // in ns; while closed: time at which Tick continues the close
 	timer     timer
 
 	waiting    bool
-	producer   bool // has put
-	worker     bool // has reserved
+	producer   bool // has put a job
+	worker     bool // has reserved a job
 	halfClosed bool // will send nothing more: does not wait
-	closed     bool // is gone, except for what continueClose has still to free
+	closed     bool // closed, except for references that continueClose must release
 }
 
 // deadlineMargin is the time before the end of a TTR in which a reserve returns

@@ -2,15 +2,15 @@ package engine
 
 // SessionStats returns the state of a session.
 type SessionStats struct {
-	ID       uint64 // no other session has it, before or after; from 1
+	ID       uint64 // unique, from 1
 	Using    string // name of a tube
 	Watching Names
-	Held     int   // jobs that it has reserved
-	HeldFor  int64 // ns since it has the one that it has held for longest; 0: none
+	Held     int   // number of reserved jobs
+	HeldFor  int64 // ns since the oldest reservation; 0 if there is none
 	Waiting  bool  // in a reserve
-	Waited   int64 // ns since that began
-	Producer bool  // it has put
-	Worker   bool  // it has reserved
+	Waited   int64 // ns since the wait started
+	Producer bool  // has put a job
+	Worker   bool  // has reserved a job
 }
 
 // Sessions returns up to n sessions and the position of the next ones. from is 0 for the

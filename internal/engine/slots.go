@@ -24,7 +24,7 @@ type slots struct {
 type slotPage struct {
 	free    [slotsPerPage / 64]uint64 // a set bit is a free slot
 	nfree   uint32
-	openPos uint32 // place in open, while nfree > 0 and the page has storage
+	openPos uint32 // index in open, while nfree > 0 and the page has storage
 	storage bool
 	first   uint8 // index in free: pages are often filled from the front, and then it need not be searched
 }

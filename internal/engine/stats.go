@@ -10,7 +10,7 @@ import (
 type Stats struct {
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
 
-	Bytes uint64 // of the bodies of all jobs now
+	Bytes uint64 // current size of all bodies
 
 	Sessions  uint64 // now
 	Producers uint64 // sessions now that have put
@@ -20,7 +20,7 @@ type Stats struct {
 
 	TotalJobs     uint64 // put
 	TotalSessions uint64
-	Timeouts      uint64 // jobs whose TTR ran out
+	Timeouts      uint64 // expired TTRs
 
 	Deletes, Releases, Failed uint64 // as in TubeStats
 }
@@ -44,16 +44,16 @@ func (e *Engine) Memory() int64 {
 type TubeStats struct {
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
 
-	Bytes                    uint64 // of the bodies of its jobs now
+	Bytes                    uint64 // current size of the tube's bodies
 	TotalJobs                uint64 // put since the tube was made
 	Using, Watching, Waiting uint64 // sessions now
 	Deletes, Pauses          uint64 // commands that succeeded since the tube was made
-	Timeouts                 uint64 // of its jobs: their TTR ran out, since the tube was made
-	Releases, Buries         uint64 // of its jobs, since the tube was made
+	Timeouts                 uint64 // expired TTRs since the tube was created
+	Releases, Buries         uint64 // numbers since the tube was created
 	Failed                   uint64 // reserved jobs that were buried or exhausted, since the tube was made
-	Exhausted                uint64 // of its jobs, by its policy, since the tube was made
+	Exhausted                uint64 // exhausted jobs since the tube was created
 	Duplicates               uint64 // puts of jobs that were there already, since the tube was made
-	Pause, PauseLeft         int64  // s; 0 when not paused
+	Pause, PauseLeft         int64  // in seconds; 0 if not paused
 
 	// Gate is the time in ns for which the tube's policy permits no reservation. It is
 	// Never if a reservation must end first. GateByLog reports that the Log is the
@@ -75,8 +75,8 @@ type TubeStats struct {
 	// tube a dead tube.
 	Dead bool
 
-	Queued Total // from ready to reserved, since the tube came to be
-	Worked Total // from reserved to delete, release or bury
+	Queued Total // time from ready to reserved, since the tube was created
+	Worked Total // time from reserved to delete, release or bury
 }
 
 // TubeStats returns the counts of a tube.
@@ -121,7 +121,7 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		st.Pause = int64(t.pauseLen)
 		st.PauseLeft = max(0, t.unpauseAt-now) / second
 	}
-	if p := t.policy; t.gated() && p.pausedAt(now+e.opt.Epoch) { // a policy says when a pause ends, not how long it is
+	if p := t.policy; t.gated() && p.pausedAt(now+e.opt.Epoch) { // a policy defines the end of a pause, not its length
 		if left := min(p.pauseEnds(e.opt.Epoch)-now, math.MaxUint32*second) / second; left >= st.PauseLeft {
 			st.Pause, st.PauseLeft = max(left, 1), left
 		}
@@ -166,17 +166,17 @@ type JobStats struct {
 	Tube     string
 	State    State
 	Pri      uint32
-	Age      int64  // s since the put; not negative
-	Delay    uint32 // s; of the last put or release
+	Age      int64  // seconds since the put; not negative
+	Delay    uint32 // seconds of the last put or release
 	TTR      uint32 // s
-	TimeLeft int64  // s until a delayed or reserved job becomes ready, rounded down; else 0
+	TimeLeft int64  // seconds until a delayed or reserved job becomes ready, rounded down; otherwise 0
 	Segment  uint32 // see SetSegment
 	Size     uint32 // bytes of the body
-	Holder   uint64 // number of the session that has reserved it, see SessionStats; else 0
-	Origin   string // the tube that a policy has moved it out of; empty: none
-	Held     int64  // ns since the reserve; zero unless the job is reserved
-	Touches  uint32 // since the reserve; zero unless the job is reserved
-	Failed   string // FailureRecord; empty if the job has none
+	Holder   uint64 // number of the session that holds it, see SessionStats; otherwise 0
+	Origin   string // tube from which a policy moved the job, or empty
+	Held     int64  // ns since the reserve; 0 unless reserved
+	Touches  uint32 // number since the reserve; 0 unless reserved
+	Failed   string // FailureRecord; empty if there is none
 
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 }
@@ -205,7 +205,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Tube:     e.tubeOfJob(j).name,
 		State:    j.state(),
 		Pri:      j.pri,
-		Age:      max(0, now-j.created) / second, // the clock may have been set back before a start
+		Age:      max(0, now-j.created) / second, // the clock might have been set back before a start
 		Delay:    j.delay(),
 		TTR:      j.ttr,
 		Segment:  e.jobs.segments.at(i),
@@ -263,6 +263,6 @@ func (e *Engine) peek(i slot) (Job, Outcome) {
 		return Job{}, NotFound
 	}
 	j := e.jobs.at(i)
-	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
+	e.turnWork += int(j.bodyLen) / bytesPerUnit // the caller copies the body
 	return Job{j.id, e.body(j)}, OK
 }

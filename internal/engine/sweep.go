@@ -9,10 +9,10 @@ import (
 // take many turns. It visits the jobs that existed at its start, in order, and skips
 // those that have changed since.
 type Sweep struct {
-	Done    uint64  // jobs deleted or moved so far
-	Refused Outcome // why the Log, or the limits of the other tube, refused the next one; OK if they did not
+	Done    uint64  // number of jobs deleted or moved so far
+	Refused Outcome // reason why the Log or a limit refused the next job, or OK
 
-	to    string // the tube to move jobs to; empty: they are deleted
+	to    string // destination of a move; empty for a deletion
 	limit uint64 // jobs
 	jobs  jobList
 	walk  queueWalk
@@ -112,7 +112,7 @@ func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 		o = e.admit(JobMoved, to, j.bodyLen)
 	}
 	if o != OK {
-		e.removeIfUnused(to) // it may have been made for this
+		e.removeIfUnused(to) // it might have been created for this
 		return nil, o
 	}
 	return to, OK
@@ -122,7 +122,7 @@ func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 // admitted it. The caller attaches the job. was is its previous origin.
 func (e *Engine) moveTo(i slot, j *job, to *tube, was string, there func()) {
 	if e.opt.Logged {
-		e.turnWork += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
+		e.turnWork += int(j.bodyLen) / bytesPerUnit // the body is copied for the Log
 		e.turnLogged += int(j.bodyLen)
 	}
 	from := e.tubeOfJob(j)

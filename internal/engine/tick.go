@@ -13,7 +13,7 @@ func (e *Engine) Tick(now int64) {
 		e.turnWork++
 		t := e.timers[0]
 		switch next := t.next(); {
-		case next > t.at: // too early: something else may be due before
+		case next > t.at: // too early: another event might be due first
 			e.rearm(t, next)
 		case t.tube != nil:
 			e.tickTube(now, t.tube)
@@ -52,7 +52,7 @@ func (e *Engine) tickTube(now int64, t *tube) {
 		}
 	case t.gate != nil && t.gate.opensAt <= now:
 		if e.openGate(now, t); e.tubes[t.num] != t {
-			return // its last jobs were too old
+			return // its last jobs have expired
 		}
 	}
 	e.rearm(&t.timer, t.next())

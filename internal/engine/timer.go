@@ -14,10 +14,10 @@ import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 type timer struct {
 	at  int64  // ns
 	pos int    // place in the heap of timers, or -1
-	age uint64 // number of tubes and sessions made before; breaks ties
+	age uint64 // number of tubes and sessions created before; breaks ties
 
-	tube *tube    // exactly one
-	sess *Session // of the two
+	tube *tube    // exactly one of tube
+	sess *Session // and sess is set
 }
 
 // newTimer returns an unset timer of a tube or of a session.

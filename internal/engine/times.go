@@ -4,8 +4,8 @@ import "github.com/beanpole-mq/beanpole/internal/engine/histogram"
 
 // Times holds the durations of jobs since the engine was created, in ns.
 type Times struct {
-	Queue histogram.Histogram // from becoming ready to being reserved
-	Work  histogram.Histogram // from being reserved to the delete, release or bury
+	Queue histogram.Histogram // time from ready to reserved
+	Work  histogram.Histogram // time from reserved to delete, release or bury
 }
 
 // A Total is a number of durations and their sum, in ns.

@@ -18,7 +18,7 @@ const DefaultTube = "default"
 // I9. Engine.tubes, names and byName contain exactly the tubes that something refers to.
 type tube struct {
 	name      string
-	num       uint32 // place in Engine.tubes; jobs refer to it
+	num       uint32 // index in Engine.tubes; jobs refer to it
 	nameIndex int    // place in Engine.names
 
 	ready   queue // by (pri, id)
@@ -34,14 +34,14 @@ type tube struct {
 	limits    TubeLimits
 	limitsAge int // Engine.limitsAge when limits was set
 
-	policy *Policy // nil: it has none
-	gate   *gate   // nil: the policy wants none, nor did one before
-	keyed  bool    // the policy has a Key
+	policy *Policy // nil if there is none
+	gate   *gate   // nil if neither the policy nor an earlier one needs it
+	keyed  bool    // whether the policy has a Key
 
 	waiters     watchList // sessions that wait for a job of this tube, first come first
 	waiting     int       // number of waiters
-	pauseLen    uint32    // s; as given, while paused
-	unpauseAt   int64     // ns; when the pause ends
+	pauseLen    uint32    // requested length in seconds, while paused
+	unpauseAt   int64     // end of the pause in ns
 	paused      bool
 	shut        bool // paused, or its gate is: no job is offered
 	resuming    bool // the pause is over, but not all waiting sessions have been served
@@ -49,13 +49,13 @@ type tube struct {
 	totalJobs   uint64
 	cmdDelete   uint64
 	cmdPause    uint64
-	timeouts    uint64 // of its jobs, since it came to be
+	timeouts    uint64 // numbers since the tube was created
 	releases    uint64
 	buries      uint64
 	exhausted   uint64 // jobs of the tube that reached a limit of its policy
 	duplicates  uint64 // puts that were none
-	queued      Total  // from ready to reserved; see Times
-	worked      Total  // from reserved to delete, release or bury
+	queued      Total  // time from ready to reserved; see Times
+	worked      Total  // time from reserved to delete, release or bury
 	failed      uint64 // reserved jobs that were buried, or exhausted by its policy
 	times       *Times // nil unless the tube is measured; see MeasureTube
 	timer       timer

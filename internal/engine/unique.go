@@ -29,7 +29,7 @@ type UniqueMode uint8
 
 const (
 	KeepFirst UniqueMode = iota // nothing, but a more urgent priority counts
-	Replace                     // it has the new body, priority and TTR
+	Replace                     // replace body, priority and TTR
 	Debounce                    // and is delayed anew, if it is not buried
 )
 

@@ -13,11 +13,11 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 // A DeleteBatch is the progress of deleting many jobs. If the Log refuses a deletion, the
 // remaining jobs are kept.
 type DeleteBatch struct {
-	IDs      []uint64               // which are left
-	May      func(tube string) bool // whether the client may delete jobs of a tube; others count as not found. Nil: it may
-	Deleted  uint64                 // jobs so far
+	IDs      []uint64               // remaining ids
+	May      func(tube string) bool // reports whether the client may delete jobs of a tube; other jobs count as not found. Nil allows all
+	Deleted  uint64                 // number of jobs so far
 	NotFound uint64                 // ids
-	Refused  Outcome                // why the Log refused one; OK if it did not
+	Refused  Outcome                // reason why the Log refused a job, or OK
 }
 
 // ContinueDeleteBatch executes a slice of a batch and reports whether more remains.
@@ -188,7 +188,7 @@ func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 	}
 	e.jobs.held(j).touches++
 	s.reserved.remove(&e.jobs, int(j.pos))
-	s.reserved.push(&e.jobs, dueEntry(i, j, now+int64(j.ttr)*second)) // later than it was: the timer need not know
+	s.reserved.push(&e.jobs, dueEntry(i, j, now+int64(j.ttr)*second)) // later than before: the timer can stay
 	return OK
 }
 

@@ -14,10 +14,10 @@ type queueView struct {
 type runWalk struct {
 	runs   *runs
 	place  uint8
-	serial uint64 // if the run has another by now, all jobs of the part are gone
-	at     uint64 // number in the run: how far it has come
+	serial uint64 // if the run has another serial, all jobs of the part are gone
+	at     uint64 // current position in the run
 	end    uint64 // number after the part
-	x      entry  // of the job at seen
+	x      entry  // entry of the job at seen
 	seen   uint64
 }
 

@@ -35,14 +35,14 @@ const (
 	looksPerUnit = 16      // watched tubes, entries of a list, patterns of policies, or places of a run
 	seekWork     = 32      // units to find a place in a run
 	lookupWork   = 8       // units to look up the policy of a tube, in addition to its name's match with each pattern
-	tubeWork     = 3       // units to make a tube, beside its policy
-	endWork      = 2       // units to end a job as its policy says, beside those of its queue
+	tubeWork     = 3       // units to create a tube, without its policy
+	endWork      = 2       // units to end a job by its policy, without those of its queue
 	idsPerUnit   = 4       // looked up, of a list
-	bytesPerUnit = 1 << 10 // of bodies
+	bytesPerUnit = 1 << 10 // bytes of bodies
 
-	globBytesPerLook = 8 // of a name that is matched with a pattern; many * take up to five times as long
+	globBytesPerLook = 8 // bytes of a name matched with a pattern; many * take up to five times as long
 
-	keyBytesPerUnit = 24 // of bodies in which a key is looked for; the worst JSON takes 4 ns a byte
+	keyBytesPerUnit = 24 // bytes of bodies searched for a key; the worst JSON takes 4 ns per byte
 )
 
 // Charge adds work that a caller does in the turn, in units. The engine counts its own

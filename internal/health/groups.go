@@ -70,7 +70,7 @@ func (g *Groups) group(f *Finding, like string) *group {
 
 func (one *group) add(f *Finding) {
 	at := len(one.first)
-	if one.all.Like == "" { // the text names tubes only if there is no pattern
+	if one.all.Like == "" { // the text contains names only if there is no pattern
 		at, _ = slices.BinarySearchFunc(one.first, f, func(a Finding, b *Finding) int { return Compare(&a, b) })
 	}
 	if at < groupFrom-1 {

@@ -72,15 +72,15 @@ type Tube struct {
 	Ready, Reserved, Delayed, Buried uint64        // jobs
 	Watching, Waiting                uint64        // sessions
 	Waits                            time.Duration // time since the next job became ready
-	Work                             time.Duration // average reservation that has ended; zero if none has
+	Work                             time.Duration // average duration of past reservations; zero if there are none
 	PauseLeft                        time.Duration
 	PausedUntil                      time.Time     // zero if unknown
 	PausedBy                         string        // empty if unknown
 	Gate                             time.Duration // time until the policy permits a reserve; negative means until a reservation ends
-	GateByLog                        bool          // Gate is shut because the journal has no space for what the policy records
+	GateByLog                        bool          // Gate is shut because the journal has no space for a record of the policy
 	Used                             float64       // share of its limits
 	Dead                             bool          // the next ready or buried job came from another tube
-	Refuses                          string        // why the server refuses puts; empty if it accepts them
+	Refuses                          string        // reason why the server refuses puts; empty if it accepts them
 
 	Counted Counts
 	Workers *Workers // nil if the connections are unknown
@@ -97,7 +97,7 @@ type Counts struct {
 type Workers struct {
 	Busy      uint64        // connections that watch the tube and hold a job of it
 	Elsewhere uint64        // connections that watch the tube and hold only jobs of other tubes
-	With      string        // the tube of those jobs; empty if there are several, or it must not be named
+	With      string        // tube of those jobs; empty if there are several, or it must not be named
 	HeldFor   time.Duration // longest reservation of the tube
 	Holder    uint64        // connection that holds this job; zero if it must not be named
 }
@@ -174,7 +174,7 @@ type Server struct {
 	MemoryUsed, MemoryLimit     int64
 	Certificates                []string // problems of certificates
 
-	RefusedBy []string // settings whose limits have refused commands lately
+	RefusedBy []string // settings whose limits have recently refused commands
 	Refused   uint64   // number of commands that they have refused lately
 }
 

@@ -38,7 +38,7 @@ func (t *Tube) Explain(f *Finding) {
 		if c.Buried > 0 && c.Over > 0 {
 			f.Text += fmt.Sprintf(", %s more than %s ago", digits(uint64(c.Buried)), words(c.Over))
 		}
-		if !t.Unwatched() { // otherwise this finding has the advice
+		if !t.Unwatched() { // otherwise this finding contains the advice
 			f.Text += t.redrive()
 		}
 	case "timeouts":

@@ -141,7 +141,7 @@ func (s *Store) flush(end bool) {
 			if err := s.opt.FS.Remove(filepath.Join(s.opt.Dir, g.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				failed = err
 				l.mu.Lock()
-				l.dropped = append(l.dropped, gone[i]) // for the next flush
+				l.dropped = append(l.dropped, gone[i]) // removed by the next flush
 				l.mu.Unlock()
 			}
 		}
@@ -210,7 +210,7 @@ func (s *Store) create(l *segments, g *segment) error {
 		name := kinds[g.kind].name + "." + strconv.FormatInt(begin, 10)
 		f, err := s.opt.FS.Create(filepath.Join(s.opt.Dir, name))
 		if errors.Is(err, fs.ErrExist) {
-			continue // of an earlier process
+			continue // belongs to an earlier process
 		}
 		if err != nil {
 			return err

@@ -30,15 +30,15 @@ type Point struct {
 // A segment is a file, or the part of the history that becomes one.
 type segment struct {
 	kind   Kind
-	data   []byte // of the file; only appended to
+	data   []byte // contents of the file; only appended to
 	blocks []block
 	begin  int64 // time of the first block
 	sealed bool  // no block is added
 	gone   bool  // dropped
 	tubes  []string
-	number map[string]int // of a tube in tubes
+	number map[string]int // number of a tube in tubes
 
-	name string // of the file, empty if there is none; written by Run with the lock of the kind
+	name string // name of the file, or empty; Run writes it with the lock of the kind held
 
 	// Used by Run only.
 	file    vfs.File
@@ -47,8 +47,8 @@ type segment struct {
 
 // A block has the values of all tubes at a time, or a change.
 type block struct {
-	time     int64 // ms; for points the end of the period
-	off, end int   // of points or text in data
+	time     int64 // in ms; for points, the end of the period
+	off, end int   // range of the points or text in data
 }
 
 func newSegment(kind Kind, begin int64) *segment {

@@ -65,15 +65,15 @@ type Store struct {
 	kinds [NumKinds]segments
 	wake  chan struct{} // Run has something to write or to remove
 
-	failing bool // of Run: writes fail
+	failing bool // owned by Run: writes fail
 }
 
 // segments are the segments of a kind.
 type segments struct {
 	mu      sync.Mutex
 	all     []*segment // the oldest first
-	bytes   int64      // of all
-	dropped []*segment // whose files Run must remove
+	bytes   int64      // total size
+	dropped []*segment // segments whose files Run must remove
 }
 
 // New returns an empty store.

@@ -12,7 +12,7 @@ import (
 type background struct {
 	mu   sync.Mutex
 	busy bool
-	err  error // of the last function
+	err  error // error of the last function
 	wg   sync.WaitGroup
 }
 
@@ -154,7 +154,7 @@ func (p *preparer) step(now int64) (next int64) {
 		if !wal.NoRoom(err) { // a full disk is reported when it refuses a record
 			p.health.set(unprepared, err)
 		}
-	case !busy && p.failedAt == 0: // it worked, though there is something to do again
+	case !busy && p.failedAt == 0: // it has succeeded, although there is more to do
 		p.health.clear(unprepared)
 	}
 	retry := now + healPause // to check the result, sooner if it can clear an error

@@ -27,8 +27,8 @@ type applied struct {
 	last    Applied
 	segment uint64 // segment of its last record, or 0 if unknown or none
 	durable Applied
-	next    appliedAt // the one that becomes durable next, or zero if all are durable
-	newest  appliedAt // of the last record
+	next    appliedAt // the entry that becomes durable next, or zero if all are durable
+	newest  appliedAt // entry of the last record
 }
 
 type appliedAt struct {

@@ -56,7 +56,7 @@ type Journal struct {
 	space           space           // J3
 	persistentState persistentState // J4
 	lastID          uint64          // segment of the last record of the last id
-	applied         applied         // of a cluster member
+	applied         applied         // progress of a cluster member
 	appended        int             // number of changes of AppendCommitted's entry that were already appended
 	now             int64           // time of the last Housekeep on the engine's clock; at a member, time of the last entry
 	cleaner         cleaner

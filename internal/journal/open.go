@@ -45,7 +45,7 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 	j.syncer = syncer{files: files, health: &j.health, every: j.opt.Sync, most: j.opt.SegmentSize / unsyncedShare}
 	j.preparer = preparer{files: files, health: &j.health}
 	if err := j.read(&report); err != nil {
-		j.space.releaseAll() // so that no preallocated segment stays
+		j.space.releaseAll() // so that no preallocated segment remains
 		files.Close()
 		return report, fmt.Errorf("journal: %w", err)
 	}
@@ -87,7 +87,7 @@ func (j *Journal) read(report *Report) error {
 type replayer struct {
 	eng   *engine.Engine
 	epoch int64
-	pool  sync.Pool // of *replayed
+	pool  sync.Pool // pool of *replayed
 
 	persistentState map[string]stateEntry
 	lastID          uint64

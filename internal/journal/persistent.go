@@ -20,10 +20,10 @@ type persistentState struct {
 
 // A stateEntry is the content of the last record of a pause or pattern.
 type stateEntry struct {
-	segment  uint64 // segment of the record, or an older one
-	due      int64  // of a pause, ns on the engine's clock
-	delay    uint32 // of a pause, s
-	settings string // of a pattern
+	segment  uint64 // segment of the record, or an older segment
+	due      int64  // end of a pause, in ns on the engine's clock
+	delay    uint32 // length of a pause, in seconds
+	settings string // settings of a pattern
 }
 
 type placed struct {

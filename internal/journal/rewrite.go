@@ -27,7 +27,7 @@ const rewriteStep = 512 << 10
 type rewrite struct {
 	j     *Journal
 	why   error  // the loss, or nil if an operator requested it
-	first uint64 // first segment of the rewrite, or 0 before its start; older ones are removed
+	first uint64 // first segment of the rewrite, or 0 before its start; older segments are removed
 	next  int64  // cursor of engine.NextSnapshot; negative once all jobs are written
 	retry int64  // after an error, time of the next attempt, on the engine's clock
 }
@@ -99,7 +99,7 @@ func (w *rewrite) advance(budget int64) error {
 			return err
 		}
 		w.first = at.Segment
-		return nil // the next turn finds the older ones sealed
+		return nil // the next turn finds the older segments sealed
 	}
 	for w.next >= 0 && budget > 0 {
 		c, next, ok := j.eng.NextSnapshot(w.next)
@@ -115,7 +115,7 @@ func (w *rewrite) advance(budget int64) error {
 	if w.next >= 0 {
 		return nil
 	}
-	if j.opt.Member && j.index.hasBefore(w.first) { // of jobs with a change in flight
+	if j.opt.Member && j.index.hasBefore(w.first) { // jobs with a change in flight
 		w.next = 0
 		return errInFlight
 	}

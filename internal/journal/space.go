@@ -71,7 +71,7 @@ type space struct {
 	free   func() (int64, error) // free bytes of the file system
 	small  int64                 // records of more bytes are large
 
-	deletions reserve // one for each job
+	deletions reserve // one per job
 	spares    reserve // for cleaning
 	states    reserve // for new states of jobs
 	retry     int64   // time of the next attempt to fill, on the engine's clock

@@ -45,16 +45,16 @@ type Entry struct {
 	Delay    *uint32    `json:"delay,omitempty"` // seconds
 	TTR      uint32     `json:"ttr,omitempty"`   // seconds
 	Created  *time.Time `json:"created,omitempty"`
-	Due      *time.Time `json:"due,omitempty"`  // when a delayed job becomes ready, or a pause ends
-	Rank     int64      `json:"rank,omitempty"` // of a buried job in the order of burying
+	Due      *time.Time `json:"due,omitempty"`  // time at which a delayed job becomes ready, or a pause ends
+	Rank     int64      `json:"rank,omitempty"` // rank of a buried job
 	Reserves uint32     `json:"reserves,omitempty"`
 	Timeouts uint32     `json:"timeouts,omitempty"`
 	Releases uint32     `json:"releases,omitempty"`
 	Buries   uint32     `json:"buries,omitempty"`
 	Kicks    uint32     `json:"kicks,omitempty"`
 	Body     []byte     `json:"body,omitempty"`     // base64 in JSON
-	Origin   string     `json:"origin,omitempty"`   // of a job: the tube that a policy has moved it out of
-	Settings []string   `json:"settings,omitempty"` // of a policy with the pattern Tube; empty if they were removed
+	Origin   string     `json:"origin,omitempty"`   // tube from which a policy moved the job
+	Settings []string   `json:"settings,omitempty"` // settings of the pattern Tube; empty if they were removed
 
 	// End of the last attempt of a job; see engine.Failure.
 	Attempt  uint32     `json:"attempt,omitempty"`
@@ -67,9 +67,9 @@ type Entry struct {
 	Address  string     `json:"address,omitempty"`
 	Reason   string     `json:"reason,omitempty"`
 
-	At    *time.Time `json:"at,omitempty"`    // when an entry of a cluster's log was made that was applied
-	Index uint64     `json:"index,omitempty"` // of that entry
-	Term  uint64     `json:"term,omitempty"`  // of that entry
+	At    *time.Time `json:"at,omitempty"`    // creation time of an applied entry of a cluster's log
+	Index uint64     `json:"index,omitempty"` // index of that entry
+	Term  uint64     `json:"term,omitempty"`  // term of that entry
 }
 
 // Dump calls f for every record of the journal in a directory, in order.

@@ -17,7 +17,7 @@ import (
 type Kernel[S, P any] struct {
 	Rand       *rand.Rand          // draws the sizes of short reads and writes, the order of events, and failures of accept; nil disables these
 	Buffer     int                 // buffered bytes for a client that does not read; 0 means the size of a Conn
-	BeforeWait func(time.Duration) // called by each Wait with its timeout; may be nil
+	BeforeWait func(time.Duration) // called by each Wait with its timeout; can be nil
 
 	net.Listener // nil: a loop does not call Accept
 

@@ -39,7 +39,7 @@ func keyOf(text string) (*engine.Key, error) {
 	}
 	count := len(pointers)
 	return &engine.Key{Name: text, Of: func(buf *[]byte, body []byte) ([]byte, bool) {
-		var few [4]span // which need no memory of the heap
+		var few [4]span // need no heap memory
 		f := finder{text: body, values: append(few[:0], make([]span, count)...), missing: count}
 		if len(body) > maxKeyed {
 			return nil, false
@@ -49,7 +49,7 @@ func keyOf(text string) (*engine.Key, error) {
 		}
 		key := (*buf)[:0]
 		for _, v := range f.values {
-			key = append(append(key, body[v.begin:v.end]...), 0) // which ends a number; other values show their ends
+			key = append(append(key, body[v.begin:v.end]...), 0) // ends a number; other values have visible ends
 		}
 		*buf = key
 		return key, true

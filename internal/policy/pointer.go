@@ -15,7 +15,7 @@ import (
 type step struct {
 	ends     []int            // numbers of the pointers that end here
 	members  map[string]*step // by name
-	elements []elementStep    // in order, those whose name is a number
+	elements []elementStep    // elements with numeric names, in order
 	longest  int              // length of the longest name in members, in bytes
 }
 

@@ -30,8 +30,8 @@ import (
 
 // A Config is a policy as written in the configuration.
 type Config struct {
-	Tubes    []string       // patterns: * is any characters, ? is one
-	Settings map[string]any // by name, as TOML has the values, or as text
+	Tubes    []string       // patterns: * matches any characters, ? one
+	Settings map[string]any // by name; the values are from TOML, or texts
 }
 
 // A Set contains all policies of a server. It is immutable and safe for concurrent use.
@@ -39,7 +39,7 @@ type Set struct {
 	file, runtime layer
 
 	mu  sync.Mutex
-	all map[string]*engine.Policy // by the rules about the tube; maxShared of them at most
+	all map[string]*engine.Policy // by applicable rules; at most maxShared
 }
 
 // maxShared is the maximum number of policies that a Set caches for tubes to share.
@@ -48,17 +48,17 @@ const maxShared = 10_000
 
 // A layer contains the rules of one source.
 type layer struct {
-	globs []*Rule // the most specific ones last
-	exact []*Rule // names of tubes, in their order; of the same name the later one last
+	globs []*Rule // the most specific last
+	exact []*Rule // names of tubes, in order; of equal names, the later rule is last
 }
 
 // A Rule is a policy's settings for the tubes of one of its patterns.
 type Rule struct {
 	Pattern  string
-	Number   int    // of the policy in the file, from 1; 0: it was set while the server ran
-	prefix   string // of a glob: the text before its first * or ?
+	Number   int    // number of the policy in the file, from 1; 0 for a run-time policy
+	prefix   string // text of a glob before its first * or ?
 	settings []given
-	strange  []string // lines of settings that this version does not know
+	strange  []string // lines of settings that this version does not support
 }
 
 // A given is a setting with its value.

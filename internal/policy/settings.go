@@ -22,8 +22,8 @@ type Setting struct {
 	Default string // value if it is not set
 	Doc     string // one sentence
 	kind    kind
-	bounds  [2]float64 // of a number, or of a duration in seconds
-	words   []string   // of a choice
+	bounds  [2]float64 // bounds of a number, or of a duration in seconds
+	words   []string   // values of a choice
 	put     func(p *engine.Policy, v any)
 }
 

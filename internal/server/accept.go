@@ -79,7 +79,7 @@ func (a *acceptor) wait(f failure) {
 type failure struct {
 	err   error
 	pause time.Duration
-	first bool // since the last success
+	first bool // whether no attempt has succeeded yet
 }
 
 // A backoff is a pause that doubles, from 5 ms to 1 s.

@@ -41,11 +41,11 @@ type acceptor struct {
 	srv    *Server
 	from   net.Listener
 	terms  ListenOptions
-	first  *loop        // nil: the server has stopped before there was one
+	first  *loop        // nil if the server has stopped first
 	polls  bool         // loops poll the kernel's sockets
-	failed chan failure // from a loop to Serve, which waits and posts the acceptor again
+	failed chan failure // passes a failure to Serve, which waits and posts the acceptor again
 
-	pause backoff // of the goroutine, or guarded as those below
+	pause backoff // owned by the goroutine, or guarded like the fields below
 
 	// Guarded by the lock of accepting.
 	listening Listening
@@ -67,7 +67,7 @@ type Listening interface {
 // A Network is a listener with its own Poller for its connections. Simulations use it. A
 // server with a Network has no other listeners.
 type Network interface {
-	net.Listener // whose Accept is not called
+	net.Listener // its Accept is not called
 	Listening
 	NewPoller() (Poller, error)
 }
@@ -175,7 +175,7 @@ func (a *acceptor) accept(atMost int, accepted []*socket) (_ []*socket, full boo
 		case syscall.EINTR, syscall.ECONNABORTED:
 		case epoll.ErrWouldBlock, net.ErrClosed:
 			return accepted, false
-		default: // most likely there are no descriptors left; connected clients go on
+		default: // probably out of descriptors; connected clients continue
 			a.fail(err)
 			return accepted, false
 		}

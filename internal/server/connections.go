@@ -10,11 +10,11 @@ import (
 type Connection struct {
 	engine.SessionStats
 	Address  string        // IP and port, or "unix"
-	Identity string        // empty: nobody knows who it is
-	Age      time.Duration // since it came
-	Opened   int64         // ns; when that was
-	Idle     time.Duration // since its last command began, or since it came if there was none
-	Last     string        // command; empty: there was none
+	Identity string        // empty if unknown
+	Age      time.Duration // time since it connected
+	Opened   int64         // time in ns
+	Idle     time.Duration // time since its last command started, or since it connected
+	Last     string        // last command; empty if there was none
 	Holds    []engine.Hold // the first MaxNamedJobs
 }
 

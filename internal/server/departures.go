@@ -17,12 +17,12 @@ import (
 //
 // A turn ends at most maxDepartures sessions; later turns end the others.
 type departures struct {
-	some atomic.Bool // left is not empty, or about to be so
+	some atomic.Bool // left is not empty, or will not be
 
 	// A goroutine must not hold this lock while it waits for the lock of a loop.
 	sync.Mutex
-	poll    Poller // reports each client once; the pollers of the loops poll it in turn
-	loops   int    // whose pollers poll it
+	poll    Poller // reports each client once; the pollers of the loops poll it
+	loops   int    // number of loops whose pollers poll it
 	watched clients
 	left    []departed
 }
@@ -111,7 +111,7 @@ func (d *departures) take() {
 	if d.poll == nil {
 		return
 	}
-	d.some.Store(true) // before Wait, which takes the events away from the other loops
+	d.some.Store(true) // before Wait, which takes the events from the other loops
 	for _, ev := range d.poll.Wait(0) {
 		d.append(d.watched.all[ev.Index])
 	}

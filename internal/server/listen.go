@@ -48,9 +48,9 @@ func (o *Options) deadAfter() time.Duration {
 
 // An Address is a listening address: a TCP host and port, or the path of a Unix socket.
 type Address struct {
-	Host string // IP, with a zone if need be, or name; empty for all interfaces
-	Port string // number or name of a service; 0 lets the kernel choose
-	Path string // of a unix socket; if it is set, Host and Port are empty
+	Host string // IP, with a zone if necessary, or name; empty means all interfaces
+	Port string // number or service name; 0 lets the kernel choose
+	Path string // path of a Unix socket; if set, Host and Port are empty
 }
 
 // ParseAddress parses an address as accepted by -l: IP, NAME, IP:PORT, NAME:PORT, [IPv6],
@@ -185,7 +185,7 @@ func (a Address) listenTCP(ctx context.Context) (net.Listener, error) {
 			return nil, bare(err)
 		}
 	}
-	var failed error // of the address that comes first
+	var failed error // error of the first address
 	for _, ip := range ips {
 		l, err := listenIP(ctx, netip.AddrPortFrom(ip.Unmap(), uint16(port)))
 		if err == nil {
@@ -265,7 +265,7 @@ func removeStale(ctx context.Context, path string) error {
 	case err == nil:
 		nc.Close()
 		return fmt.Errorf("%w: a server answers there", syscall.EADDRINUSE)
-	case errors.Is(err, syscall.ECONNREFUSED): // the file is there, nobody listens
+	case errors.Is(err, syscall.ECONNREFUSED): // the file exists, but no server listens
 		return bare(os.Remove(path))
 	default:
 		return fmt.Errorf("the socket exists, and whether a server uses it cannot be told: %w", bare(err))

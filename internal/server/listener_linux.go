@@ -108,7 +108,7 @@ func (s *listeningSocket) Watch(p Poller, on bool) (err error) {
 	case s.added:
 		return p.Modify(s.fd, epoll.Listeners, events)
 	}
-	unix.SetNonblock(int(s.fd), true) // a service manager may pass on one that blocks
+	unix.SetNonblock(int(s.fd), true) // a service manager can pass a blocking socket
 	setOptions(s.fd)
 	err = p.Add(s.fd, epoll.Listeners, events)
 	s.added = err == nil

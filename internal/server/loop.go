@@ -77,9 +77,9 @@ type loop struct {
 	poll   Poller
 	mail   mailbox
 
-	first   bool                // it polls the listening sockets, too
-	opening *conversation.Batch // of the sessions of new clients
-	opener  *broker.Caller      // of opening
+	first   bool                // polls the listening sockets as well
+	opening *conversation.Batch // opens the sessions of new clients
+	opener  *broker.Caller      // caller for opening
 
 	// driving is held while the goroutine drives conversations, and released while it
 	// waits.
@@ -87,35 +87,35 @@ type loop struct {
 	farewell farewell
 
 	// Owned by the goroutine.
-	now      int64  // ns, as Server.now; that of the round
+	now      int64  // time of the round, in ns like Server.now
 	pass     uint64 // number of the pass
 	clients  clients
-	yieldAt  int64  // when to yield
+	yieldAt  int64  // time of the next yield
 	timers   timers // sockets that want Advance later
 	moreDue  bool   // a turn is needed even if no socket has commands
-	stopping bool   // as the mailbox says
+	stopping bool   // copied from the mailbox
 	aborting bool
-	ready    []*socket // for the next pass: they have input that was read and not executed
+	ready    []*socket // sockets for the next pass: they have unexecuted input
 	gone     []*socket // to be closed: their conversations are over
 
 	noMessages messages // with the lists that the mailbox gets back
 
 	// The state of the pass.
-	serving []*socket     // that were ready, and were not served yet
+	serving []*socket     // ready sockets that were not served yet
 	events  []epoll.Event // not handled yet
-	arrived []*socket     // with events that the poller does not report; for the next pass, too
+	arrived []*socket     // sockets with events that the poller does not report, for the next pass
 	written int           // bytes
-	putOff  []*socket     // writable after passOutput bytes; they come first in the next pass
+	putOff  []*socket     // sockets writable after passOutput bytes; they come first in the next pass
 	leaves  int           // clients that have hung up and were handled
 
 	// The round being gathered. The turn borrows it.
 	round     *round
-	turning   *round         // whose turn is under way
+	turning   *round         // round whose turn is running
 	in        []byte         // input, to which the commands of the round refer
 	discarded [16 << 10]byte // input of clients that linger
-	limit     limit          // of the round
+	limit     limit          // limit of the round
 
-	unused []*round // that were delivered
+	unused []*round // delivered rounds for reuse
 	syncs
 }
 
@@ -226,7 +226,7 @@ func (l *loop) atHand() int { return len(l.ready) + len(l.arrived) + len(l.putOf
 
 // begin starts a pass. New clients come first.
 func (l *loop) begin() {
-	hungUp := len(l.events) >= epoll.MaxEvents-1 // the poller of departures may be among those not reported
+	hungUp := len(l.events) >= epoll.MaxEvents-1 // the poller of departures might be among the unreported events
 	accept := false
 	for ; len(l.events) > 0 && l.events[0].Index < 0; l.events = l.events[1:] {
 		hungUp = hungUp || l.events[0].Index == epoll.Nested
@@ -263,7 +263,7 @@ func (l *loop) gather() {
 			s.proxy.due()
 			continue
 		}
-		if s.State() == conversation.Reading { // after a standstill of the process its time may be over, but input that has come counts
+		if s.State() == conversation.Reading { // after the process was stopped, its time can be over, but received input counts
 			l.input(s)
 		}
 		if s.State() != conversation.Executing {
@@ -296,7 +296,7 @@ func (l *loop) gather() {
 // disconnected.
 func (l *loop) later(s *socket, events epoll.Events) bool {
 	switch {
-	case s.interest.Has(epoll.Once): // which the poller does not report again
+	case s.interest.Has(epoll.Once): // the poller does not report it again
 		return false
 	case s.pass == l.pass:
 		return true
@@ -330,7 +330,7 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 		case events.Has(epoll.HalfClosed | epoll.HungUp):
 			s.HangUp(l.round.Batch)
 			l.expect(s, 0)
-		case s.isEncrypted() && !s.AheadIsFull(): // it may be a close_notify
+		case s.isEncrypted() && !s.AheadIsFull(): // it can be a close_notify
 			l.readAhead(s)
 		default:
 			l.expect(s, epoll.HalfClosed)
@@ -429,7 +429,7 @@ func (l *loop) linger(s *socket) {
 		err = nil
 	}
 	if s.Drained(l.now, n, err) {
-		s.fd.CloseWrite() // a connection that has failed returns the error to a read, too
+		s.fd.CloseWrite() // reading a failed connection also returns the error
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // loops are the event loops of a server. They start with its first listener.
 type loops struct {
 	all   []*loop
-	next  int  // the one that gets the next socket
+	next  int  // index of the loop for the next socket
 	polls bool // they poll the kernel's sockets
 }
 
@@ -168,7 +168,7 @@ func (s *Server) handOut(c *socket) error {
 func (s *Server) remove(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.proxied == nil { // the member that it has entered counts a proxied client
+	if c.proxied == nil { // the member that a proxied client is connected to counts it
 		s.access.Leave(AddressOf(c.client))
 	}
 	if c.here {

@@ -7,29 +7,29 @@ import (
 
 // A mailbox receives requests of other goroutines to a loop.
 type mailbox struct {
-	poll    Poller      // of the loop
-	waiting atomic.Bool // there may be mail
-	streams atomic.Bool // of streams that may be ready
+	poll    Poller      // poller of the loop
+	waiting atomic.Bool // there might be messages
+	streams atomic.Bool // streams might be ready
 	sync.Mutex
 	messages
 	stop   bool // end connections when their clients have all replies
 	abort  bool // end them at once
-	asleep bool // the loop waits for events, and mail has to wake it
+	asleep bool // the loop waits for events, and a message must wake it
 	closed bool // the loop has ended
 }
 
 // messages are requests to a loop that it has not handled yet.
 type messages struct {
-	answered  []*socket   // whose waiting reserves have an answer
-	settled   []*round    // whose replies can go
-	acceptors []*acceptor // to begin, or to go on, to accept from
-	joined    []*socket   // that are new
-	entered   []*socket   // that are new and have no session yet
+	answered  []*socket   // sockets whose waiting reserves have an answer
+	settled   []*round    // rounds whose replies can be sent
+	acceptors []*acceptor // acceptors to start or continue
+	joined    []*socket   // new sockets
+	entered   []*socket   // new sockets without a session
 	arrived   []*socket   // streams that have events
 	dismissed []dismissal // to be ended at once
-	everybody error       // why all sockets whose leads is less than before are to be ended; nil: none is
+	everybody error       // reason for ending all sockets whose leads is smaller; nil means none
 	before    uint32
-	moreDue   bool // a turn has left something due
+	moreDue   bool // a turn has left due timers
 	room      bool // a slot is free again
 }
 

@@ -40,7 +40,7 @@ type Cluster struct {
 // A Leadership is a member's view of the current leader.
 type Leadership struct {
 	Here   bool   // this member is the active leader: clients are served here
-	Leader uint64 // who leads; 0: nobody
+	Leader uint64 // id of the leader; 0 means none
 	Term   uint64
 }
 
@@ -98,7 +98,7 @@ func (s *Server) converse(c *socket) error {
 			return err
 		}
 	}
-	s.accepting.Lock() // as Dismiss does, which comes after the client has reached its loop
+	s.accepting.Lock() // like Dismiss, it follows the client's arrival at its loop
 	defer s.accepting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,7 +61,7 @@ func (b bell) Wait(timeout time.Duration) []epoll.Event {
 func (b bell) Wake() {
 	select {
 	case b <- struct{}{}:
-	default: // for the second time
+	default: // repeated
 	}
 }
 

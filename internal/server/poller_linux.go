@@ -67,7 +67,7 @@ func (s *socket) user() access.UnixUser {
 // setDeadAfter makes the kernel close a TCP connection whose peer acknowledges nothing
 // for d.
 func setDeadAfter(fd int, d time.Duration) {
-	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds())) // an error is that of a unix socket, or of one that has ended
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds())) // ignore the error of a Unix socket or a closed connection
 }
 
 // reserveFiles grows the kernel's file table to n entries.

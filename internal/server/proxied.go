@@ -22,9 +22,9 @@ import (
 // The member with the client's socket handles encryption and identifies the client. The
 // leader decides its rights and limits by the name of the identity.
 type proxiedClient struct {
-	Member     uint64 `json:"member"`             // whose client it is
-	Address    string `json:"address,omitempty"`  // IP and port; empty: it came through a unix socket
-	Identity   string `json:"identity,omitempty"` // empty: nobody knows who it is
+	Member     uint64 `json:"member"`             // member with the client's connection
+	Address    string `json:"address,omitempty"`  // IP and port; empty for a Unix socket
+	Identity   string `json:"identity,omitempty"` // empty if unknown
 	Required   bool   `json:"required,omitempty"` // see access.Terms
 	TokenInPut bool   `json:"token_in_put,omitempty"`
 }

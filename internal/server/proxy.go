@@ -19,15 +19,15 @@ const leaderRetry = 250 * time.Millisecond
 // leader's replies to the client.
 type proxy struct {
 	socket  *socket
-	loop    *loop // from join on
+	loop    *loop // set by join
 	came    int64 // ns
 	header  proxiedClient
-	retryAt int64 // ns; when to try again to reach the leader; 0: it has not failed
+	retryAt int64 // time in ns of the next attempt to reach the leader; 0 if none has failed
 	stream  Stream
 	reason  error // why the connection ends
 
-	input   []byte // of the client, that the stream has not taken
-	replies []byte // of the leader, that the client has not taken
+	input   []byte // client's bytes that the stream has not accepted
+	replies []byte // leader's bytes that the client has not accepted
 	shut    bool   // the client sends no more, and the leader knows
 	holding conversation.Holding
 }
@@ -47,7 +47,7 @@ func (p *proxy) route() {
 		}
 	case lead.Leader == 0, lead.Leader == l.srv.opt.Cluster.ID:
 		p.pend()
-	case s.proxied != nil: // its member knows already that this one leads, or does not know yet that it leads no more
+	case s.proxied != nil: // its member already knows the new leader, or still has the old one
 		p.pend()
 	default:
 		p.dial(lead)
@@ -103,7 +103,7 @@ func (p *proxy) handOver() {
 	if v, ok := s.fd.(streamSocket); ok {
 		v.Notify(func() {})
 	} else {
-		l.poll.Remove(s.fd) // an error is that of a connection that has failed, which reading will tell
+		l.poll.Remove(s.fd) // ignore the error of a failed connection, which a read will report
 	}
 	l.timers.remove(s)
 	l.free(s)
@@ -183,7 +183,7 @@ func (p *proxy) passOn() {
 	}
 	if len(p.input) > 0 {
 		n, err := p.stream.TryWrite(p.input)
-		if err != nil { // its replies may still come
+		if err != nil { // its replies can still arrive
 			p.input, p.shut = nil, true
 		} else if n < len(p.input) {
 			p.input = slices.Clone(p.input[n:])
@@ -291,7 +291,7 @@ func (p *proxy) expect() {
 		events |= epoll.Writable
 	}
 	if events == 0 {
-		events = epoll.Once // that the client has hung up is reported all the same, and would be again and again
+		events = epoll.Once // otherwise the client's disconnect would be reported repeatedly
 	}
 	l.expect(s, events)
 }

@@ -34,10 +34,10 @@ type pump struct {
 	notify  func()
 	in      []byte // in[at:] was read from the connection, and not from the pump
 	at      int
-	inErr   error  // that ended the reading
+	inErr   error  // error that ended reading
 	out     []byte // to be written
 	writing int    // bytes before those that a Write is under way with
-	outErr  error  // that ended the writing
+	outErr  error  // error that ended writing
 	shut    bool   // CloseWrite was called
 	closed  bool   // Close was called
 }
@@ -130,7 +130,7 @@ func (p *pump) write() {
 // closeWrite half-closes a connection if it supports that.
 func closeWrite(nc net.Conn) {
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite() // a connection that has failed returns the error to a read, too
+		half.CloseWrite() // reading a failed connection also returns the error
 	}
 }
 

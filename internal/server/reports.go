@@ -21,14 +21,14 @@ import (
 type reports struct {
 	log      *slog.Logger
 	refusals *ratelog.Logger
-	puts     *ratelog.Logger // that were refused for what they are
+	puts     *ratelog.Logger // logs puts refused because of size or form
 	changes  *ratelog.Logger
 	onChange atomic.Pointer[func(*Change)]
 	foreign  rate.Sometimes // not a line for each client that speaks another protocol
 	full     rate.Sometimes
 
-	crowded atomic.Uint64 // connections over that of their address
-	evicted atomic.Uint64 // connections that held buffers for too long
+	crowded atomic.Uint64 // connections beyond their address's limit
+	evicted atomic.Uint64 // connections that held too much memory
 
 	// Refused for lack of rights.
 	refusedConnections, refusedCommands atomic.Uint64

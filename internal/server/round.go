@@ -23,7 +23,7 @@ const (
 type round struct {
 	*conversation.Batch
 	loop *loop
-	err  error // of Settled: why the changes are not durable
+	err  error // error of Settled: the changes are not durable
 }
 
 // Settled implements broker.Settler.
@@ -151,12 +151,12 @@ func (l *loop) sync() (waited bool) {
 
 // syncs contains the rounds of a loop that are not durable yet.
 type syncs struct {
-	unsettled  int   // rounds whose turn is over, but whose changes may not be durable
+	unsettled  int   // number of rounds whose turn is over and whose changes might not be durable
 	syncing    int   // unsettled rounds that the sync under way covers
 	unsynced   int   // tasks of the other unsettled rounds
-	unsyncedAt int64 // ns; when the first of those rounds was gathered
-	syncedAt   int64 // ns; when the sync under way began, 0 if it is known to have ended
-	syncTime   int64 // ns; moving average of the time of a sync
+	unsyncedAt int64 // time in ns at which the first of those rounds was gathered
+	syncedAt   int64 // start of the current sync in ns; 0 if none is running
+	syncTime   int64 // moving average of the duration of a sync in ns
 }
 
 // noteSettled counts a settled round and updates the average time of a sync. A single

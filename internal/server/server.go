@@ -156,9 +156,9 @@ type Server struct {
 	access *access.Control
 
 	restricted atomic.Bool     // some listener does not let in everybody
-	running    context.Context // until Shutdown, which ends it with mu locked
+	running    context.Context // until Shutdown, which cancels it with mu locked
 	stopping   context.CancelFunc
-	aborting   context.Context // until Shutdown has no more time
+	aborting   context.Context // until Shutdown's context ends
 	abort      context.CancelFunc
 
 	*reports
@@ -170,15 +170,15 @@ type Server struct {
 		sync.Mutex
 		listeners map[io.Closer]struct{}
 		loops     loops
-		sockets   int       // clients whose conversations are with the engine here
-		left      sync.Cond // there is one less
+		sockets   int       // number of clients with local conversations
+		left      sync.Cond // signaled when there is one less
 
 		// The state of a cluster member.
 		lead  Leadership
-		leads uint32 // how often lead has changed
-		alone int64  // ns; since when no leader is known; engine.Never: one is
+		leads uint32 // number of changes of lead
+		alone int64  // time in ns since which no leader is known; engine.Never if there is one
 	}
-	wg sync.WaitGroup // one for each goroutine
+	wg sync.WaitGroup // counts all goroutines
 }
 
 // New returns a server for the clients of the broker.

@@ -11,8 +11,8 @@ type slots struct {
 	reports *reports
 	limit   int // Options.MaxConns
 	taken   int
-	freed   sync.Cond // one is free, or the server stops
-	wanted  *loop     // that is to accept when one is free; nil: none
+	freed   sync.Cond // signaled when a slot is free, or the server stops
+	wanted  *loop     // loop that must accept when a slot is free, or nil
 	closed  bool      // the server stops
 }
 

@@ -20,27 +20,27 @@ type socket struct {
 	// Constant after join.
 	fd      Socket
 	client  net.Addr
-	buffer  buffered       // fd, if that is buffered; else nil
-	proxied *proxiedClient // whose client it is; nil: this server's
+	buffer  buffered       // fd if it is buffered, or nil
+	proxied *proxiedClient // set for a client of another member
 	loop    *loop
 	index   int    // in loop.clients
 	leads   uint32 // Server.mu.leads when it came, or when its leader was reached
 
-	proxy *proxy // nil: its conversation is with the engine here, or the leader has ended it
+	proxy *proxy // nil if the conversation is local, or the leader has ended it
 	here  bool   // its conversation is, or was, with the engine here
 
-	watched int  // index in departures.watched, from 1; 0: none. The lock of departures guards these
+	watched int  // index in departures.watched, from 1; 0 means none. The lock of departures guards these
 	left    bool // in departures.left
 
-	waitErr error // of Settled; set before the socket is posted
+	waitErr error // error of Settled; set before the socket is posted
 
 	// Owned by the loop.
-	interest epoll.Events // what the poller waits for
+	interest epoll.Events // events that the poller reports
 	pass     uint64       // the last in which it was Ready
 	putOff   bool         // in loop.putOff
-	gone     bool         // it is to be closed
+	gone     bool         // must be closed
 	listed   bool         // in loop.arrived
-	counts   bool         // what its buffer holds, for the memory of all clients
+	counts   bool         // whether its buffer counts for the memory of all clients
 	timer    timer
 }
 

@@ -20,13 +20,13 @@ import (
 
 // JournalStats contains the state of the journal.
 type JournalStats struct {
-	Health                          string // what is wrong with it; empty: nothing
-	Refusal                         string // why it takes no changes, or no new jobs; empty: it does
+	Health                          string // problem; empty if there is none
+	Refusal                         string // reason why it refuses changes or new jobs; empty if it accepts them
 	OldestSegment, CurrentSegment   uint64 // sequence numbers
 	Segments                        int
 	Bytes, LiveBytes                int64
-	RecordsWritten, RecordsMigrated uint64              // since the start, and of these by cleaning
-	Syncs                           histogram.Histogram // how long they took; ns
+	RecordsWritten, RecordsMigrated uint64              // number since the start; RecordsMigrated by compaction
+	Syncs                           histogram.Histogram // durations of syncs in ns
 }
 
 // process contains the statistics of this process and its machine.
@@ -141,15 +141,15 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 // engine.
 type Counts struct {
 	Commands           map[string]uint64 // by verb
-	CrowdedConnections uint64            // closed because there were too many of their address
-	RefusedConnections uint64            // closed by what a listener asks of its clients
-	RefusedCommands    map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
+	CrowdedConnections uint64            // connections closed because their address had too many
+	RefusedConnections uint64            // connections refused by a listener's requirements
+	RefusedCommands    map[string]uint64 // by reply, such as OUT_OF_MEMORY
 	MaxConnections     int               // the limit
-	Full               bool              // there are as many, and new clients wait until one ends
-	Buffers            int64             // bytes that the input and the replies of clients take
-	MaxBuffers         int64             // the limit of that; 0: none
+	Full               bool              // the maximum is reached, and new clients wait
+	Buffers            int64             // size of the clients' input and replies in bytes
+	MaxBuffers         int64             // maximum of Buffers; 0 means no limit
 	ClosedForMemory    uint64            // connections closed because of that limit
-	MaxJobSize         int               // of a body, bytes
+	MaxJobSize         int               // maximum size of a body in bytes
 	Uptime             time.Duration
 }
 

@@ -15,7 +15,7 @@ type timers []*socket
 // A timer is the entry of a socket in timers.
 type timer struct {
 	at    int64 // ns
-	index int   // in the heap, from 1; 0: not there
+	index int   // index in the heap, from 1; 0 if absent
 }
 
 // Before implements heap.Element.

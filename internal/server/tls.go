@@ -29,11 +29,11 @@ type tlsSocket struct {
 	conn *tls.Conn
 	fd   Socket // nil: the handshake is not over
 
-	out     []byte // encrypted, and not taken by the kernel; nil: nothing
-	sent    int    // bytes of out that it has taken
+	out     []byte // encrypted bytes that the kernel has not accepted; nil if none
+	sent    int    // bytes of out that the kernel has accepted
 	taken   int    // bytes of the reply that are encrypted in out
-	drained bool   // the kernel has nothing more to read, as far as is known
-	left    bool   // the last Read has left some of what was received
+	drained bool   // the kernel probably has no more input
+	left    bool   // the last Read has left received bytes
 	shut    bool   // nothing will be encrypted any more
 }
 

@@ -159,7 +159,7 @@ func (l *Log) Target() Target {
 	if len(l.open) == 0 {
 		return Target{}
 	}
-	s := l.open[0] // older ones are sealed, newer ones not flushed
+	s := l.open[0] // older segments are sealed, newer ones not flushed
 	return Target{s, s.flushed.Load()}
 }
 

@@ -51,8 +51,8 @@ const syncedPiece = 1 << 20
 type Files struct {
 	fs       vfs.FS
 	segments []segmentInfo
-	open     map[string]vfs.File // by path; Each opens the others
-	at       int64               // the end of the records of the last one
+	open     map[string]vfs.File // by path; Each opens the other files
+	at       int64               // end of the records of the last segment
 	end      []byte              // the bytes that its copy has after them
 	release  func()              // nil if another process writes the log
 }

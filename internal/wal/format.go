@@ -118,7 +118,7 @@ type header struct {
 	log      uint64
 	sequence uint64
 	created  int64
-	size     int64 // of the file, until the segment is closed
+	size     int64 // size of the file until the segment is closed
 }
 
 func (h header) encode() []byte {
@@ -165,7 +165,7 @@ func (h header) seed() uint32 {
 // A link is the first record of a segment. It names the segment before.
 type link struct {
 	log    uint64 // as in the header, in case that is damaged
-	prev   Pos    // the end of the segment before; zero in a log's first segment
+	prev   Pos    // end of the previous segment; zero in a log's first segment
 	oldest uint64 // sequence of the oldest segment that was needed
 }
 

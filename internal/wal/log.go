@@ -55,7 +55,7 @@ type Options struct {
 	// does not use it.
 	Created int64
 
-	blockSize int // of reading, for tests; 0 means defaultBlockSize
+	blockSize int // block size of reading, for tests; 0 means defaultBlockSize
 }
 
 // A Log is an open log. Only one goroutine, the owner, calls its methods, except
@@ -77,13 +77,13 @@ type Log struct {
 
 	err       error       // the error that prevents appends, or nil
 	recovery  *recovery   // the result of Open; nil after Replay
-	sealed    []Segment   // oldest first; elements never change, as readers share them
-	open      []*segment  // the active one and the planned ones after it
+	sealed    []Segment   // the oldest first; elements never change, because readers share them
+	open      []*segment  // the active segment and the planned segments after it
 	prev      Pos         // the end of the last sealed segment that counts
-	deletable []deletable // not needed; Prepare removes their files once that is durable
-	buf       []byte      // for the next segment
+	deletable []deletable // unneeded segments; Prepare removes their files once that is durable
+	buf       []byte      // buffer for the next segment
 	healing   *healing    // the state of Recover, or nil
-	reader    Reader      // for ReadSealed
+	reader    Reader      // reader for ReadSealed
 
 	noRoom    error // the error of Reserve for noRoomFor bytes, or nil if it can try again
 	noRoomFor int64
@@ -100,7 +100,7 @@ type Segment struct {
 type Stats struct {
 	Oldest       uint64 // sequence of the oldest segment, or 0
 	Current      uint64 // sequence of the active segment, or 0
-	Segments     int    // number of sealed and active ones
+	Segments     int    // number of sealed and active segments
 	Bytes        int64  // bytes used in them
 	Preallocated int    // number of preallocated segments
 	Room         int64  // bytes that can be appended without new disk space

@@ -17,7 +17,7 @@ type recovery struct {
 	pool     *pool
 	readOnly bool
 
-	segments []segmentInfo // the segments that count, oldest first; empty in a new log
+	segments []segmentInfo // segments of the log, the oldest first; empty in a new log
 	remove   []segmentInfo // segments that are not needed, and files without records, which can be usable as preallocated ones
 	torn     []segmentInfo // segments with a torn first write; they are checked, then removed
 	oldest   uint64        // sequence of the oldest segment that is needed, or 0 if unknown
@@ -36,7 +36,7 @@ type segmentInfo struct {
 	link   link
 	linked bool // the link is valid
 
-	end    int64 // of the records, from the next segment's link; in the last segment, the size
+	end    int64 // end of the records, from the next segment's link; in the last segment, the size
 	closed bool  // the last record is the closing one
 }
 

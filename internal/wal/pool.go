@@ -18,12 +18,12 @@ type pool struct {
 	// Static after Open.
 	fs      vfs.FS
 	dir     string
-	size    int64 // of a segment
+	size    int64 // size of a segment
 	log     uint64
 	created int64
 
 	room     atomic.Int64 // sum of usable; written with mu held
-	count    atomic.Int64 // of preallocated segments; written with mu held
+	count    atomic.Int64 // number of preallocated segments; written with mu held
 	prepared atomic.Bool  // the next segment is filled with zeros
 
 	// mu is also held while a file is created.

@@ -18,8 +18,8 @@ type Record struct {
 type Report struct {
 	Segments int
 	Records  int
-	Bytes    int64  // of the segments up to their ends
-	Torn     []Tear // the torn ends that were cut; usually none or one
+	Bytes    int64  // size of the segments up to their ends
+	Torn     []Tear // the torn ends that were cut; usually at most one
 }
 
 // A Tear is the incomplete end of a write that a crash interrupted. Replay cuts it unless
@@ -72,14 +72,14 @@ func Replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 // caller.
 type block[T any] struct {
 	segment *segmentInfo
-	window        // of the segment, up to its end
-	start   int64 // of data in the segment
+	window        // window of the segment, up to its end
+	start   int64 // offset of data in the segment
 	data    []byte
 	joined  Record // the record whose last fragment data is; its payload is nil for other data
 	bad     string // the reason why no record follows data, or empty
 
 	records []Record
-	oldest  uint64 // the highest one in its oldest records, or 0
+	oldest  uint64 // the highest sequence in its oldest records, or 0
 	closed  bool   // the last record in it is the closing one
 	out     T
 	err     error

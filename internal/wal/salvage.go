@@ -13,7 +13,7 @@ import (
 // A Damage is a range of a segment file that should contain records and does not.
 type Damage struct {
 	File   string // path
-	Offset int64  // of its start
+	Offset int64  // offset of its start
 	Length int64  // in bytes
 	Reason string // the cause
 }
@@ -149,7 +149,7 @@ func (s *salvage) segment(fsys vfs.FS, f *segmentInfo, newest bool) error {
 		return err
 	}
 	seed := header{log: s.log, sequence: f.sequence}.seed()
-	bad, why := int64(-1), "" // where the damage began that is being read; -1: nothing is
+	bad, why := int64(-1), "" // start of the current damage; -1 means none
 	for at := int64(headerSize); at <= last; {
 		rec, reason, err := w.record(seed, at)
 		switch {

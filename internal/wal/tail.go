@@ -67,7 +67,7 @@ func (rc *recovery) cleanUp(report *Report) error {
 // checkOldest returns an error if a needed segment before the first one is missing.
 func (rc *recovery) checkOldest() error {
 	first := &rc.segments[0]
-	for i := range rc.segments { // the first one that no link skips
+	for i := range rc.segments { // the first segment that no link skips
 		if first = &rc.segments[i]; first.end > 0 {
 			break
 		}

@@ -13,7 +13,7 @@ import (
 type window struct {
 	file vfs.File
 	path string
-	size int64  // of the file when it was opened
+	size int64  // size of the file when it was opened
 	buf  []byte // the bytes from off on
 	off  int64
 }

@@ -25,16 +25,16 @@ const crlf = "\r\n"
 type Command struct {
 	Op      Op
 	Fault   Fault
-	Counted bool   // stats counts the command, as it does some faulty ones
+	Counted bool   // stats counts the command, even if it is invalid
 	ID      uint64 // job
 	Pri     uint32 // put, release, bury
 	Delay   uint32 // seconds: put, release, pause-tube
-	TTR     uint32 // seconds: put; as sent, 0 is not yet raised to 1
-	Timeout uint32 // seconds: reserve-with-timeout, reserve-batch; at most MaxTimeout, or Forever
-	Count   uint32 // kick, reserve-batch; list-jobs, flush-tube, move-jobs: at most so many jobs, 0 if none was given. want: the Facts. FaultNoCRLF and those whose body has been skipped: bytes of the body
+	TTR     uint32 // put: seconds, as sent (0 is not raised to 1)
+	Timeout uint32 // reserve-with-timeout, reserve-batch: seconds, at most MaxTimeout, or Forever
+	Count   uint32 // kick, reserve-batch: the number. list-jobs, flush-tube, move-jobs: the limit, or 0. want: the Facts. FaultNoCRLF and faults with a skipped body: bytes of the body
 	State   State  // list-jobs, flush-tube, move-jobs
 	Tube    []byte // aliases the input
-	Body    []byte // put; without CR LF; aliases the input
+	Body    []byte // put: without CR LF; aliases the input
 	Text    []byte // auth: the token. list-jobs: the cursor. move-jobs: where to. delete-batch: the ids, see NextID. note: the text. Aliases the input
 }
 
@@ -44,13 +44,13 @@ type Fault uint8
 const (
 	None          Fault = iota
 	FaultUnknown        // no such verb
-	FaultFormat         // a line too long, a NUL in it, or arguments that do not fit the verb
-	FaultTooBig         // put: a body above Parser.MaxBody; it has been skipped
-	FaultRefused        // put: the client may not do it. See Parser.Refuse; its body has been skipped, as with the next two
+	FaultFormat         // the line is too long, contains a NUL, or has invalid arguments
+	FaultTooBig         // put: the body exceeds Parser.MaxBody and was skipped
+	FaultRefused        // put: no right; see Parser.Refuse. The body was skipped, as for the next two
 	FaultDraining       // put: no more jobs are taken
-	FaultNoRoom         // put: there is no room for the job
-	FaultNoCRLF         // put: no CR LF after the body; beanstalkd has given the job an id by then
-	FaultHTTP           // a line of an HTTP request: the connection must be closed; what follows is discarded
+	FaultNoRoom         // put: there is no space for the job
+	FaultNoCRLF         // put: no CR LF after the body; beanstalkd has used up an id by then
+	FaultHTTP           // the line belongs to an HTTP request: the connection must be closed; later input is discarded
 )
 
 // Word returns the reply to a fault. None and FaultHTTP have no reply.

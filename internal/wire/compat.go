@@ -10,8 +10,8 @@ import (
 type Compat uint8
 
 const (
-	Compat113 Compat = iota // 1.13: strings in quotes; the timeout is a number up to MaxTimeout
-	Compat112               // 1.12: no quotes but those of version; the timeout is a number as C reads it, text is 0, negative is for ever
+	Compat113 Compat = iota // 1.13: strings have quotes; the timeout is a number up to MaxTimeout
+	Compat112               // 1.12: only version has quotes; the timeout is parsed like C: text is 0, negative numbers mean no limit
 )
 
 // ParseCompat parses a version such as 1.13.

@@ -35,10 +35,10 @@ var facts = [...]struct {
 // JobFacts contains the facts of a job.
 type JobFacts struct {
 	Tube     string
-	Reserves uint64 // how often it was reserved
-	Timeouts uint64 // how often its TTR ran out
+	Reserves uint64 // number of reservations
+	Timeouts uint64 // number of expired TTRs
 	Age      uint64 // seconds since the put
-	Left     uint64 // whole seconds until a delayed or reserved job becomes ready; else 0
+	Left     uint64 // whole seconds until a delayed or reserved job becomes ready; otherwise 0
 	TTR      uint64 // seconds
 	Pri      uint64
 }

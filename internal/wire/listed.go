@@ -30,14 +30,14 @@ type ListedJob struct {
 	ID       uint64
 	Pri      uint64
 	Age      uint64 // seconds since the put
-	Delay    uint64 // seconds; as last given
+	Delay    uint64 // seconds of the last put or release
 	TTR      uint64 // seconds
-	TimeLeft uint64 // whole seconds until a delayed or reserved job becomes ready; else 0
+	TimeLeft uint64 // whole seconds until a delayed or reserved job becomes ready; otherwise 0
 	Size     uint64 // bytes of the body
 
 	Reserves, Timeouts, Releases, Buries, Kicks uint64
 
-	Cursor []byte // the place after the job; aliases the input of ParseListed
+	Cursor []byte // position after the job; aliases the input of ParseListed
 }
 
 // listedKeys contains the numbers in the order of the output.

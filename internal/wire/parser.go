@@ -43,9 +43,9 @@ type Parser struct {
 
 	// The input being discarded. At most one of skip, tooLong and http is set.
 	skip    int64  // bytes left of a body, its CR LF included
-	size    uint32 // of that body
-	refused Fault  // why the put is refused that it belongs to, if Refuse was called; else it is too big
-	tooLong bool   // a line that is too long, up to its end
+	size    uint32 // size of that body
+	refused Fault  // fault of a refused put, if Refuse was called; otherwise the body is too large
+	tooLong bool   // rest of a line that is too long
 	http    bool   // everything, after FaultHTTP
 }
 
@@ -227,7 +227,7 @@ func (p *Parser) skipLine(buf []byte, cmd *Command) (n int, ok bool) {
 	}
 	n = len(buf)
 	if n > 0 && buf[n-1] == '\r' {
-		n-- // its LF may be the next byte
+		n-- // its LF can be the next byte
 	}
 	return n, false
 }

@@ -14,7 +14,7 @@ type Word uint8
 const (
 	// Words that are complete replies; see AppendWord.
 	Buried Word = 1 + iota // also of put, with an id
-	Kicked                 // by kick-job; also of kick, with a count
+	Kicked                 // reply to kick-job and, with a count, to kick
 	Deleted
 	Released
 	Touched
@@ -32,7 +32,7 @@ const (
 	InternalError
 	Authenticated // by auth
 	Noted         // by note
-	Unauthorized  // auth with a token that is not known, or a command that needs one
+	Unauthorized  // the token is unknown, or the command requires a right
 
 	// Words that start a longer reply.
 	Inserted
@@ -217,12 +217,12 @@ func AppendDataEnd(dst []byte) []byte { return append(dst, crlf...) }
 // A Reply is a reply as received by a client.
 type Reply struct {
 	Kind  ReplyKind
-	ID    uint64 // Inserted, Reserved, Found; Buried, if it answers a put
-	N     uint64 // Watching: tubes. Flushed, Moved, DeletedBatch: jobs. ReservedBatch: how many Reserved follow. Kicked: jobs, and 1 if no number was sent
+	ID    uint64 // Inserted, Reserved, Found, and Buried as the reply to a put
+	N     uint64 // Watching: tubes. Flushed, Moved, DeletedBatch: jobs. ReservedBatch: number of following Reserved. Kicked: jobs, or 1 without a number
 	Lost  uint64 // DeletedBatch: ids of no job that could be deleted
-	Tube  []byte // Using; aliases the input
+	Tube  []byte // Using: aliases the input
 	Facts []byte // Reserved, Found: see ParseFacts; aliases the input
-	Body  []byte // Reserved, Found, OK; without CR LF; aliases the input. nil if OK is all, as some servers answer auth
+	Body  []byte // Reserved, Found, OK: without CR LF; aliases the input. Nil for OK without data, which some servers reply to auth
 }
 
 // ErrReply is wrapped by the errors of ParseReply, ParseDict and ParseList: the bytes are

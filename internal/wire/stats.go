@@ -7,12 +7,12 @@ import (
 
 // ServerStats contains the values of stats: beanstalkd's 51 keys, and our own.
 type ServerStats struct {
-	Compat Compat // decides about quotes; version is its
+	Compat Compat // determines the quotes and the version
 
-	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now; urgent: ready and of a priority below 1024
+	Urgent, Ready, Reserved, Delayed, Buried uint64 // current numbers of jobs; Urgent jobs are ready and have a priority below 1024
 
-	Commands  [NumOps]uint64 // how often each was given; see Command.Counted
-	Timeouts  uint64         // jobs whose TTR ran out
+	Commands  [NumOps]uint64 // number of commands; see Command.Counted
+	Timeouts  uint64         // expired TTRs
 	TotalJobs uint64         // put since the start
 
 	MaxBody          int    // bytes
@@ -28,8 +28,8 @@ type ServerStats struct {
 	Uptime       time.Duration
 
 	// The journal, which beanstalkd calls binlog.
-	OldestSegment   uint64 // number of its file; 0 without a log
-	CurrentSegment  uint64 // number of its file; 0 without a log
+	OldestSegment   uint64 // number of the segment; 0 without a journal
+	CurrentSegment  uint64 // number of the segment; 0 without a journal
 	RecordsMigrated uint64 // by cleaning
 	RecordsWritten  uint64 // those migrated included
 	SegmentSize     int64  // bytes
@@ -47,7 +47,7 @@ type ServerStats struct {
 type Stat struct {
 	Key    string
 	Value  string // without quotes
-	Quoted bool   // set for strings; Compat112 has no quotes all the same
+	Quoted bool   // set for strings; Compat112 omits the quotes
 }
 
 // counterOrder is the order of the command counters in stats, which differs from the
@@ -122,9 +122,9 @@ type TubeStats struct {
 	Using            uint64 // connections now
 	Watching         uint64 // connections now
 	Waiting          uint64 // connections now that wait in a reserve
-	Deletes          uint64 // that succeeded since the tube came to be
-	Pauses           uint64 // that succeeded since the tube came to be
-	Pause, PauseLeft int64  // seconds; 0 when not paused
+	Deletes          uint64 // successful deletes since the tube was created
+	Pauses           uint64 // successful pauses since the tube was created
+	Pause, PauseLeft int64  // in seconds; 0 if not paused
 }
 
 // AppendTubeStats appends the reply to stats-tube.
@@ -153,10 +153,10 @@ type JobStats struct {
 	State    string // ready, reserved, delayed or buried
 	Pri      uint32
 	Age      int64  // seconds since the put
-	Delay    uint32 // seconds; as last given
+	Delay    uint32 // seconds of the last put or release
 	TTR      uint32 // seconds
-	TimeLeft int64  // whole seconds until a delayed or reserved job becomes ready; else 0
-	File     uint64 // number of the log's file that holds the job; 0 without a log
+	TimeLeft int64  // whole seconds until a delayed or reserved job becomes ready; otherwise 0
+	File     uint64 // number of the segment with the job; 0 without a journal
 
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 }

@@ -49,15 +49,15 @@ const (
 	ReserveBatch
 	DeleteBatch
 	Note
-	NumOps // not a command: one more than the last
+	NumOps // number of commands, not a command
 )
 
 // commands is the table of commands, one row per command.
 var commands = [NumOps]struct {
-	verb    string       // what a line must begin with, the space included
-	args    [maxArgs]arg // what must follow, up to the end of the line
-	counter string       // key in stats, if it has one
-	need    rights.Need  // what a client must be allowed for it
+	verb    string       // required start of a line, including the space
+	args    [maxArgs]arg // arguments, up to the end of the line
+	counter string       // key in stats, or empty
+	need    rights.Need  // rights that a client needs
 	repeat  bool         // see Repeatable
 }{
 	Unknown:          {need: rights.Free},
@@ -118,23 +118,23 @@ const (
 	argCount                // as C's strtoul reads it
 	argTube                 // a valid name, right after the verb and up to the end
 	argToken                // whatever is left of the line
-	argLooseTube            // spaces, then the characters of a name; validity is looked at last
+	argLooseTube            // spaces, then name characters; validity is checked last
 
 	// Words after spaces. An optional word can only be omitted together with all later
 	// ones.
 	argName         // a valid name
 	argOther        // another
-	argState        // of jobs
-	argIdle         // of jobs that no worker holds
-	argMaybeIdle    // the same; may be missing
-	argMaybeLimit   // u32, at least 1; may be missing
-	argMaybeCursor  // may be missing
-	argBatch        // how many jobs, 1 to MaxBatch
-	argMaybeTimeout // u32, seconds, at most MaxTimeout; may be missing
+	argState        // state of jobs
+	argIdle         // state of unreserved jobs
+	argMaybeIdle    // optional argIdle
+	argMaybeLimit   // optional u32, at least 1
+	argMaybeCursor  // optional cursor
+	argBatch        // number of jobs, 1 to MaxBatch
+	argMaybeTimeout // optional u32 in seconds, at most MaxTimeout
 
 	// The rest of the line.
 	argFacts // see ParseFacts
-	argIDs   // of jobs, 1 to MaxBatch; see NextID
+	argIDs   // ids of jobs, 1 to MaxBatch; see NextID
 	argNote  // a text that ValidNote accepts
 )
 

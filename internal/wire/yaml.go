@@ -36,7 +36,7 @@ func openData(dst []byte) []byte {
 func closeData(dst []byte, start int) []byte {
 	data := dst[start+len(gap):]
 	dst = appendNumber(dst[:start], OK, uint64(len(data))) // fits in the gap
-	dst = append(dst, data...)                             // closes what is left of the gap
+	dst = append(dst, data...)                             // closes the rest of the gap
 	return append(dst, crlf...)
 }
 

@@ -42,7 +42,7 @@ type Log struct {
 	quotas map[quotaKey]*quota
 
 	searching sync.Mutex
-	pausers   map[string]string // of the changes up to pausersAt
+	pausers   map[string]string // identities that paused tubes, up to pausersAt
 	pausersAt int64
 }
 

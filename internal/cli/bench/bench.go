@@ -44,7 +44,7 @@ type load struct {
 	connections, inFlight int
 	body                  []byte
 	duration              time.Duration
-	jobs                  int64 // to put; 0: for as long as the time lasts
+	jobs                  int64 // number of jobs to put; 0 means until the duration ends
 }
 
 // New returns the command bench.

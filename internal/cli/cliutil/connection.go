@@ -130,7 +130,7 @@ func (o *Connection) Options() (*client.Options, error) {
 	}
 	if o.tlsFlags() {
 		if opt.TLS, err = o.Certs.Config(); err != nil {
-			return nil, exit.UsageError("--tls-%w", err) // it begins with ca, or with cert
+			return nil, exit.UsageError("--tls-%w", err) // the text starts with ca or cert
 		}
 	}
 	return opt, nil

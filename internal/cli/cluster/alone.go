@@ -94,7 +94,7 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (err error)
 	if len(d.Contacts) == 0 {
 		return errors.New("no other member is recorded in this directory, so there is no source for the jobs")
 	}
-	if _, err := cluster.Inspect(fsys, dir); errors.Is(err, cluster.ErrCopy) { // it would take the place of the original
+	if _, err := cluster.Inspect(fsys, dir); errors.Is(err, cluster.ErrCopy) { // a member with the same id would replace the original
 		return exit.WithCode(exit.Journal, fmt.Errorf("%w: %s", err, advice.Member(dir, err)))
 	}
 	lock, err := advice.Lock(dir)

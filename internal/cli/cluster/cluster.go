@@ -48,9 +48,9 @@ func newCommand(use, short, long, example, args string, run func(cmd *cobra.Comm
 
 // A target is the member that a command changes.
 type target struct {
-	*directory.Directory        // of a member
-	dir                  string // where that is
-	id                   uint64 // of another member; 0: none was named
+	*directory.Directory        // directory of a member
+	dir                  string // path of the directory
+	id                   uint64 // id of another member; 0 if none was given
 }
 
 // newMemberCommand returns a command whose first argument is the directory of a member,

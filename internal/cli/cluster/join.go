@@ -166,7 +166,7 @@ itself, the member joins at the one that has made the token. The first member is
 				return nil
 			}
 			if addr == j.listen {
-				addr = "" // the command is that of the others
+				addr = "" // the command is the others'
 			}
 		}
 		return j.run(cmd, dir, addr, 0)
@@ -286,7 +286,7 @@ func mayJoin(dir string) (release func() error, err error) {
 		return release, nil
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return name == "lost+found" || name == "cluster" // of a join that was interrupted
+		return name == "lost+found" || name == "cluster" // left by an interrupted join
 	})
 	if err != nil || len(names) == 0 {
 		return release, err

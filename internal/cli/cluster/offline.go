@@ -16,7 +16,7 @@ type offline struct {
 	Member  uint64                    `json:"member"`
 	Cluster string                    `json:"cluster"`
 	Address string                    `json:"address"`
-	UsedBy  string                    `json:"used_by,omitempty"` // the process; empty: none
+	UsedBy  string                    `json:"used_by,omitempty"` // process that uses it; empty means none
 	Term    uint64                    `json:"term"`
 	Commit  uint64                    `json:"commit"`
 	First   uint64                    `json:"first"` // entry of the log
@@ -26,7 +26,7 @@ type offline struct {
 	Problem string                    `json:"problem,omitempty"` // empty: a server can start there
 	Members []cluster.InspectedMember `json:"members"`
 
-	err error // of Problem; nil: there is none
+	err error // error of Problem, or nil
 }
 
 type position struct {

@@ -42,21 +42,21 @@ func newCheck() *cobra.Command {
 // An inspection contains the findings of check.
 type inspection struct {
 	dir    string
-	holder string // the process that uses the directory; empty: none
+	holder string // process that uses the directory; empty means none
 
 	damage []wal.Damage
 	report wal.Report
 	tally  tally
 
 	incomplete bool // the takeover of beanstalkd's files was interrupted
-	adopted    bool // the journal has taken over the files that are waiting
+	adopted    bool // the journal has taken over the remaining files
 
-	applied *journal.Entry // the last of a member of a cluster; nil: there is none
+	applied *journal.Entry // last Applied of a cluster member, or nil
 
-	binlog  binlog.Report // if files of beanstalkd wait to be taken over
+	binlog  binlog.Report // files of beanstalkd that wait to be taken over
 	theirs  tally
 	waiting []string // files of beanstalkd
-	mixed   bool     // they are beside a journal that has not taken them over
+	mixed   bool     // they are next to a journal that has not taken them over
 }
 
 func (ins *inspection) inspect() (err error) {
@@ -230,7 +230,7 @@ func (ins *inspection) verdict() error {
 type tally struct {
 	records     int
 	segments    int              // with records
-	first, last uint64           // of them
+	first, last uint64           // range of ids
 	jobs        map[uint64]uint8 // id -> index in op.IdleStates
 }
 

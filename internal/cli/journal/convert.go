@@ -75,7 +75,7 @@ func convert(dir, out string, w io.Writer) error {
 	return nil
 }
 
-const beanstalkdMaxJob = 65535 // bytes; its default -z
+const beanstalkdMaxJob = 65535 // bytes; default of its -z
 
 // tellConverted prints the requirements of the files.
 func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out string) {

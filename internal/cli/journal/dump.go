@@ -81,7 +81,7 @@ func (d *dump) run(dir string, w, notes io.Writer) error {
 		what = d.jobs
 	}
 	if err := what(dir); err != nil {
-		d.out.Flush() // what was read may be what is looked for
+		d.out.Flush() // print the results so far
 		return err
 	}
 	return d.out.Flush()
@@ -243,7 +243,7 @@ func (d *dump) body(body []byte) {
 // order returns the ids of all jobs, ascending. In JSON the buried jobs come last, in the
 // order of burying, which an import keeps.
 func (d *dump) order(eng *engine.Engine) (ids []uint64) {
-	rank := make(map[uint64]int64) // of a buried job, in JSON
+	rank := make(map[uint64]int64) // rank of a buried job in JSON
 	for c := range eng.Snapshots {
 		ids = append(ids, c.ID)
 		if d.json && c.State == engine.Buried {

@@ -43,7 +43,7 @@ func repair(dir, to string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	lock.Close() // inspect asks who has it
+	lock.Close() // inspect asks for the owner of the lock
 	ins := inspection{dir: dir}
 	if err := ins.inspect(); err != nil {
 		return err

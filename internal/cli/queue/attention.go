@@ -53,7 +53,7 @@ func (s *session) report(ctx context.Context, a *admin.Client) (one *report, err
 	c, err := a.GetCluster(ctx)
 	if err == nil {
 		one.Cluster = &c
-	} else if admin.StatusOf(err) != http.StatusNotFound { // of a server that is no member
+	} else if admin.StatusOf(err) != http.StatusNotFound { // the server is not a member
 		return one, err
 	}
 	one.Attention, err = a.GetAttention(ctx, &admin.GetAttention{Limit: 1000})
@@ -80,7 +80,7 @@ func (s *session) printReport(r *report) error {
 			fmt.Fprintln(s.Out, "cluster:", cliutil.Line(r.Cluster.Summary()))
 		}
 		for _, p := range problems {
-			if !slices.ContainsFunc(r.Findings, func(f admin.Finding) bool { return f.Text == p.Text }) { // the leader has found others
+			if !slices.ContainsFunc(r.Findings, func(f admin.Finding) bool { return f.Text == p.Text }) { // the leader might have reported others
 				fmt.Fprintln(s.Out, "cluster:", cliutil.Line(p.Text))
 			}
 		}

@@ -178,8 +178,8 @@ func fromJSON(lines *lineReader, unsaid jobjson.Job) iter.Seq2[line, error] {
 // A lineReader reads lines of any length.
 type lineReader struct {
 	*bufio.Reader
-	number int   // of the last line, from 1
-	offset int64 // of the next line, in bytes
+	number int   // number of the last line, from 1
+	offset int64 // offset of the next line, in bytes
 }
 
 // all yields copies of the lines, without line ends.

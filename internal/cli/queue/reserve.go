@@ -58,7 +58,7 @@ func newReserve() *cobra.Command {
 			if err := s.printJob(newJob(j.ID, j.Body, st)); err != nil {
 				return err
 			}
-			if err := s.Out.Flush(); err != nil { // before the job is gone
+			if err := s.Out.Flush(); err != nil { // before the job is deleted
 				return err
 			}
 			switch {

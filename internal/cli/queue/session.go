@@ -97,7 +97,7 @@ func (s *session) printCount(what string, n uint64) error {
 func (s *session) runTask(ctx context.Context, a *admin.Client, in *admin.StartTask) (uint64, error) {
 	b := cliutil.NewBar(s.Err, "jobs")
 	defer b.End()
-	unstoppable := context.WithoutCancel(ctx) // for the id of the task, and to cancel it
+	unstoppable := context.WithoutCancel(ctx) // for the id of the task, and to cancel the task
 	task, err := a.StartTask(unstoppable, in)
 	of := admin.OfTask{Task: task.ID}
 	for err == nil && task.Ended == "" {

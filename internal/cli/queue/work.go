@@ -218,7 +218,7 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	err := cmd.Run()
 	r.running.Add(-1)
 	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
-		err = nil // it has not read the whole body
+		err = nil // the command did not read the whole body
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == statusBury {
 		return worker.Bury(err)

@@ -17,9 +17,9 @@ import (
 // A Tube is the state of a tube at some moment.
 type Tube struct {
 	client.TubeStats
-	Timeouts, Releases uint64        // since the tube came to be; 0 where the server does not tell
-	Bytes              uint64        // of the bodies of its jobs; the same
-	Age                time.Duration // of the next job: since it is ready or, by the protocol, since its put
+	Timeouts, Releases uint64        // since the tube was created; 0 if the server does not report them
+	Bytes              uint64        // size of the bodies; 0 if the server does not report it
+	Age                time.Duration // time that the next job has been ready or, by the protocol, since its put
 	AgeKnown           bool
 
 	// The view sets these: rates per second since the previous snapshot, and the growth
@@ -36,12 +36,12 @@ type Snapshot struct {
 	client.ServerStats
 	At    time.Time
 	Tubes []Tube
-	Found []health.Finding // by the server, the worst first; nil if it does not report findings
+	Found []health.Finding // findings of the server, the worst first; nil if it does not report any
 
 	// The view sets these: rates per second since the previous snapshot.
 	putRate, deleteRate, timeoutRate float64
 
-	found []health.Finding // of the server, the worst first
+	found []health.Finding // findings about the server, the worst first
 }
 
 // A Server is the server that the view shows. Its methods can block and must be safe for
@@ -51,7 +51,7 @@ type Server interface {
 	// others only those that are cheap to get.
 	Snapshot(onScreen []string) (Snapshot, error)
 	Pause(tube string, d time.Duration) error // 0 ends a pause
-	Kick(tube string, count int) (int, error) // buried jobs, or delayed ones
+	Kick(tube string, count int) (int, error) // kicks buried jobs, otherwise delayed jobs
 	Clear(tube, state string) (int, error)    // delete the jobs of a state
 	Look(tube, state string) (string, error)  // the next job of a state, as text
 }
@@ -65,11 +65,11 @@ type model struct {
 
 	width, height int
 	snap          Snapshot
-	err           error // why the last question failed; nil if it did not
+	err           error // error of the last snapshot, or nil
 	note          note
 
-	columns  []bool    // which are shown; once it is, a column stays
-	first    *Snapshot // when the view began
+	columns  []bool    // whether each column is visible; a visible column stays
+	first    *Snapshot // first snapshot of the view
 	began    map[string]*Tube
 	sort     int // in columns
 	reverse  bool
@@ -79,8 +79,8 @@ type model struct {
 	cursor   int    // its place in shown
 	top      int    // the first that fits on the screen
 
-	ask     *question // that waits for an answer; nil: none
-	look    *glance   // the job that is looked at; nil: none
+	ask     *question // question that waits for an answer, or nil
+	look    *glance   // open job preview, or nil
 	help    bool
 	helpTop int // the first line that is shown
 }
@@ -89,9 +89,9 @@ type model struct {
 type question struct {
 	tube   string
 	text   string
-	doing  string // what is said until it is done
+	doing  string // text while the action runs
 	do     func() (note string, err error)
-	change func(*Tube) // what it has changed; nil: the next snapshot shows it
+	change func(*Tube) // changes the tube after the action; nil if the next snapshot shows it
 }
 
 // A note reports the result of an action for a while.

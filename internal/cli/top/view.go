@@ -184,7 +184,7 @@ func (m *model) tubeLines() []string {
 		cell := func(c int) string { return columns[c].cell(t) }
 		cursor := " "
 		if i == m.cursor {
-			cursor = ">" // for terminals without colour
+			cursor = ">" // for terminals without color
 		}
 		line := fmt.Sprintf("%s%-1s%s", cursor, cell(byAttention), m.row(width, cell))
 		switch {

@@ -31,7 +31,7 @@ type Log interface {
 // Options configures a Core. ID and Applied are required. For the others, zero means the
 // default.
 type Options struct {
-	ID      uint64           // of this member, not 0
+	ID      uint64           // id of this member, not 0
 	Applied raftlog.Position // the journal contains all changes up to here
 
 	Tick time.Duration // zero means 60 ms
@@ -79,7 +79,7 @@ type Core struct {
 	proposals proposals // the proposals of the epoch in force
 
 	applied raftlog.Position // Done was called for the entries up to here
-	agreed  uint64           // the last entry that was known to be committed at the start
+	agreed  uint64           // last entry known to be committed at the start
 	last    uint64           // the last entry that Raft has returned for writing
 
 	conf     *raftpb.ConfState // after the last applied change of configuration

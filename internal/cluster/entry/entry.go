@@ -47,7 +47,7 @@ const wanted = 1 << 20
 // A Builder collects the changes of a turn.
 type Builder struct {
 	done [][]byte
-	open []byte // the head without stamp, and records; reused
+	open []byte // head without stamp, and records; reused
 	head []byte // scratch
 }
 

@@ -32,7 +32,7 @@ type Histogram struct {
 // Record counts a value. Negative values count as 0.
 func (h *Histogram) Record(v int64) {
 	v = max(v, 0)
-	h.Counts[bits.Len64(uint64(v-1))%Buckets]++ // of -1 it is 64
+	h.Counts[bits.Len64(uint64(v-1))%Buckets]++ // for -1 it is 64
 	h.Sum += float64(v)
 }
 

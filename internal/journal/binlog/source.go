@@ -17,7 +17,7 @@ type source struct {
 	size int64 // size of the file in bytes
 	at   int64 // start of the unread part
 
-	buf    []byte // of the last source, or nil
+	buf    []byte // buffer of the last source, or nil
 	window []byte // part of buf; the bytes from at on
 }
 

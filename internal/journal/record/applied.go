@@ -9,7 +9,7 @@ import (
 // An Applied is the last entry of a cluster's log whose changes, and all earlier ones,
 // are in a journal. The zero Applied means that there is none.
 type Applied struct {
-	Index, Term uint64 // of the entry
+	Index, Term uint64 // index and term of the entry
 	Stamp       int64  // the cluster's time of the entry, ns since 1970
 }
 

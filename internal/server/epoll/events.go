@@ -32,8 +32,8 @@ const MaxEvents = 256
 
 // Indexes of sockets that are not connections. Their events come first.
 const (
-	Listeners = -2 // of all sockets that listen
-	Nested    = -3 // of a Poller within this one
+	Listeners = -2 // index of all listening sockets
+	Nested    = -3 // index of a nested Poller
 )
 
 // ErrWouldBlock is returned by Read if no input is available, and by Accept if no client

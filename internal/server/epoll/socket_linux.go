@@ -27,7 +27,7 @@ func (s Socket) Accept() (Socket, netip.AddrPort, error) {
 	// The function of package unix makes another system call to get the protocol.
 	fd, sa, err := syscall.Accept4(int(s), syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
 	if err != nil {
-		return -1, netip.AddrPort{}, err // an Errno, for callers that have to tell them apart
+		return -1, netip.AddrPort{}, err // an Errno, for callers that distinguish errors
 	}
 	switch sa := sa.(type) {
 	case *syscall.SockaddrInet4:

@@ -106,7 +106,7 @@ func (s *stream) line(within time.Duration) ([]byte, error) {
 			s.buf = s.buf[from+i+2:]
 			return line, nil
 		}
-		from = max(0, len(s.buf)-1) // a CR may be the last byte
+		from = max(0, len(s.buf)-1) // a CR can be the last byte
 		if err := s.fill(len(s.buf)+1, within); err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ var files embed.FS
 
 // A Transcript is a conversation with a server, as README.md describes.
 type Transcript struct {
-	Name    string   // <category>-<what>, the file's name without .txt
+	Name    string   // name of the file without .txt: CATEGORY-SUBJECT
 	About   string   // the sentences at the top of the file
 	Args    []string // flags of the server
 	Since   string   // "1.13" if older servers answer differently; otherwise ""

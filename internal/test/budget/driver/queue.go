@@ -19,9 +19,9 @@ const (
 // A queue is a server without sockets.
 type queue struct {
 	*broker.Broker
-	dir string       // of the journal
-	now atomic.Int64 // ns; moves by hand, and the broker's own timer looks at it
-	id  uint64       // of the last job put
+	dir string       // directory of the journal
+	now atomic.Int64 // in ns; advanced by hand, and read by the broker's timer
+	id  uint64       // id of the last job put
 }
 
 // newQueue returns a queue whose journal has segments of segmentSize bytes, or a queue in

@@ -15,9 +15,9 @@ import (
 // in which buffers grow.
 type scenario struct {
 	name       string
-	operations int   // in a run; enough for the first to weigh nothing
-	commands   int   // in an operation; or what else the budget counts
-	segment    int64 // size of the journal's segments, bytes; 0: no journal
+	operations int   // per run; enough to make the first ones negligible
+	commands   int   // per operation; or another unit of the budget
+	segment    int64 // size of the journal's segments in bytes; 0 means no journal
 
 	// prepare prepares the queue and returns the operation.
 	prepare func(q *queue) (operation func())
@@ -25,8 +25,8 @@ type scenario struct {
 
 const (
 	memory       = 0       // no journal
-	largeSegment = 1 << 20 // of which little is left over
-	smallSegment = 1 << 18 // of which many are cleaned
+	largeSegment = 1 << 20 // large enough to be rarely compacted
+	smallSegment = 1 << 18 // small enough to be compacted often
 )
 
 var scenarios = append(withPolicies(), []scenario{
@@ -59,7 +59,7 @@ var scenarios = append(withPolicies(), []scenario{
 	{"journal-put-reserve-delete", 10000, 3, largeSegment, jobLife},
 	{"journal-reserve-bury-kick", 10000, 3, largeSegment, buryKick},
 	{"journal-cleaning", 20000, 3, smallSegment, func(q *queue) func() {
-		q.fill(20000, engine.Spec{Pri: 1}, inDefault) // which keep it busy all the time
+		q.fill(20000, engine.Spec{Pri: 1}, inDefault) // keeps it busy all the time
 		return jobLife(q)
 	}},
 	{"journal-put-reserve-batch-delete-batch", 2000, 10, largeSegment, batches},

@@ -5,16 +5,16 @@ import (
 )
 
 const (
-	firstID   = 1_000_000_000 // of the jobs of a scenario: so all ids have ten digits
-	firstTube = 10_000        // so all numbers of tubes have five
+	firstID   = 1_000_000_000 // first id of a scenario, so that all ids have ten digits
+	firstTube = 10_000        // so that all numbers of tubes have five digits
 )
 
 // A script contains the commands of an operation. Only digits change between operations,
 // so that the client adds few instructions to the count.
 type script struct {
 	text  []byte
-	ids   []int // where the ids are
-	tubes []int // where the numbers of tubes are
+	ids   []int // offsets of ids
+	tubes []int // offsets of tube numbers
 }
 
 // newScript returns a script. write writes its commands for a job and a tube; newScript
