@@ -135,6 +135,10 @@ type Options struct {
 	Log Log          // nil: nothing outlives the process
 	Now func() int64 // monotonic clock in ns; nil means the time since New
 
+	// Wall returns the time in ns since 1970 for schedules. It can go back. If it is nil,
+	// it is the time of the system.
+	Wall func() int64
+
 	// Decides reports, within a turn, whether the engine decides or follows another
 	// server's. While it follows, no timer fires in it, and requests fail with
 	// ErrDeposed, except those of Call and View, which must make no change. If Decides is
@@ -156,6 +160,7 @@ type Options struct {
 type Broker struct {
 	// Constant after New.
 	now       func() int64
+	wall      func() int64
 	decides   func() bool
 	awaitRoom func()
 	log       Log        // nil if nothing outlives the process
@@ -189,10 +194,13 @@ type Broker struct {
 
 // New returns a broker, which then owns the engine.
 func New(e *engine.Engine, opt Options) *Broker {
-	b := &Broker{eng: e, log: opt.Log, now: opt.Now, decides: opt.Decides, awaitRoom: opt.AwaitRoom, slow: opt.SlowTurn, slowAfter: int64(opt.SlowAfter), timerAt: engine.Never}
+	b := &Broker{eng: e, log: opt.Log, now: opt.Now, wall: opt.Wall, decides: opt.Decides, awaitRoom: opt.AwaitRoom, slow: opt.SlowTurn, slowAfter: int64(opt.SlowAfter), timerAt: engine.Never}
 	b.commit.idle.L = &b.commit.mu
 	if b.decides == nil {
 		b.decides = func() bool { return true }
+	}
+	if b.wall == nil {
+		b.wall = func() int64 { return time.Now().UnixNano() }
 	}
 	if b.now == nil {
 		start := time.Now()

@@ -38,6 +38,9 @@ func (b *Broker) execute(callers []*Caller, now int64) (later int64, refused boo
 	deposed := b.deposed.Load()
 	if !b.closed && !deposed && b.decides() {
 		b.eng.Tick(now)
+		if b.eng.SchedulesDue(now) {
+			b.eng.RunSchedules(now, b.wall())
+		}
 	}
 	for _, c := range callers {
 		if (deposed || !b.decides()) && !permits(c.req, deposed) {

@@ -1,21 +1,35 @@
 package engine
 
-import "bytes"
+import (
+	"bytes"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // ChangeKind is the kind of a Change.
 type ChangeKind uint8
 
 const (
-	NoChange   ChangeKind = iota // passed to Options.Admit to check whether the Log works
-	JobPut                       // a job, whole: all fields and the body
-	JobState                     // a job's new state: all fields but Tube and Body
-	JobDeleted                   // only ID, Tube and BodyLen are set
-	TubePaused                   // Tube, Delay (s) and Due (when the pause ends)
-	LastID                       // only ID: the highest that was ever given out
-	JobMoved                     // a whole job, like JobPut; its previous tube is From, and its previous body had FromLen bytes
-	TubeGone                     // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
-	PolicySet                    // Tube is a pattern, Body its run-time settings; empty if they were removed
+	NoChange     ChangeKind = iota // passed to Options.Admit to check whether the Log works
+	JobPut                         // a job, whole: all fields and the body
+	JobState                       // a job's new state: all fields but Tube and Body
+	JobDeleted                     // only ID, Tube and BodyLen are set
+	TubePaused                     // Tube, Delay (s) and Due (when the pause ends)
+	LastID                         // only ID: the highest that was ever given out
+	JobMoved                       // a whole job, like JobPut; its previous tube is From, and its previous body had FromLen bytes
+	TubeGone                       // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
+	PolicySet                      // Tube is a pattern, Body its run-time settings; empty if they were removed. See IsNamed
+	ScheduleSet                    // Tube is the name of a schedule, Body its run-time definition
+	ScheduleMark                   // Tube is the name of a schedule, Body its Mark
 )
+
+// IsNamed reports whether changes of this kind set the text of a name. The name is Tube,
+// the text is Body. An empty text removes the name.
+func (k ChangeKind) IsNamed() bool {
+	return k == PolicySet || k == ScheduleSet || k == ScheduleMark
+}
 
 // A Change is one durable effect. Changes are idempotent by job id: a JobPut or JobMoved
 // overwrites the job, and a JobState or JobDeleted of an unknown id does nothing.
@@ -35,15 +49,94 @@ type Change struct {
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 
 	Tube    string
-	From    string
+	From    string        // JobMoved: the tube before. JobPut: the schedule that put the job; see MarkOf
 	Origin  string        // tube from which a policy moved the job, or empty; not logged in a JobState
-	Was     string        // JobMoved: its Origin before
+	Was     string        // JobMoved: its Origin before. JobPut: the Mark of From
 	Failure FailureRecord // failure of the job; valid as long as Body
 	Body    []byte        // valid until the end of the turn
 	BodyLen int           // in bytes; set even if Body is not
 	FromLen int           // bytes of the body before, of a JobMoved
 	Segment uint32        // Log segment with the job's record when the change was made; see SetSegment
 	Slot    uint32        // current or former slot of the job; see SetSegment
+}
+
+// MarkOf returns the ScheduleMark that a JobPut contains, if a schedule put the job.
+func (c *Change) MarkOf() (mark Change, ok bool) {
+	return named(ScheduleMark, c.From, c.Was), c.Kind == JobPut && c.From != ""
+}
+
+// MarkLen returns the maximum length of the mark in a record of the change.
+func (c *Change) MarkLen() int {
+	if c.Kind != JobPut {
+		return 0
+	}
+	return markLen(c.From, c.Was)
+}
+
+func markLen(schedule, mark string) int {
+	if schedule == "" {
+		return 0
+	}
+	return 1 + len(schedule) + 3 + len(mark)
+}
+
+func named(kind ChangeKind, name, text string) Change {
+	return Change{Kind: kind, Tube: name, Body: []byte(text), BodyLen: len(text)}
+}
+
+// setFact sets the text of a name, as a Change.
+func (e *Engine) setFact(kind ChangeKind, name, text string) Outcome {
+	if e.opt.Admit != nil {
+		if o := e.opt.Admit(kind, name, len(text)); o != OK {
+			return o
+		}
+	}
+	e.storeFact(kind, name, text)
+	if e.opt.Logged {
+		e.changes = append(e.changes, named(kind, name, text))
+	}
+	return OK
+}
+
+func (e *Engine) storeFact(kind ChangeKind, name, text string) {
+	all := &e.schedules.set
+	switch kind {
+	case PolicySet:
+		e.policies.put(name, text)
+		return
+	case ScheduleMark:
+		all = &e.schedules.marks
+	}
+	if *all == nil {
+		*all = make(map[string]string)
+	}
+	if (*all)[name] = text; text == "" {
+		delete(*all, name)
+	}
+}
+
+// restoreFact applies a change of a name that was logged before.
+func (e *Engine) restoreFact(c *Change) {
+	e.storeFact(c.Kind, strings.Clone(c.Tube), string(c.Body))
+	if c.Kind == PolicySet {
+		e.policies.restored = true
+	} else {
+		e.relistSchedules()
+	}
+}
+
+// Named yields the changes that set all texts of names: the policies, the definitions of
+// schedules and their marks.
+func (e *Engine) Named() iter.Seq[Change] {
+	return func(yield func(Change) bool) {
+		for i, all := range []map[string]string{e.policies.set, e.schedules.set, e.schedules.marks} {
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				if !yield(named(PolicySet+ChangeKind(i), name, all[name])) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // TakeChanges returns the changes since the last call, in order. The caller owns them.
@@ -91,7 +184,7 @@ func (e *Engine) emitState(i slot, j *job) {
 func (e *Engine) emitPut(i slot, j *job, body []byte) {
 	if e.opt.Logged {
 		c := e.changeOf(JobPut, i, j)
-		c.Body = body
+		c.Body, c.From, c.Was = body, e.schedules.firing.name, e.schedules.firing.mark
 		e.changes = append(e.changes, c)
 	}
 }
@@ -274,6 +367,9 @@ func (e *Engine) Restore(c Change) {
 	switch c.Kind {
 	case JobPut, JobMoved:
 		e.restorePut(c)
+		if mark, ok := c.MarkOf(); ok {
+			e.restoreFact(&mark)
+		}
 	case JobState:
 		if i, j := e.lookup(c.ID); i != none {
 			t := e.tubeOfJob(j)
@@ -286,8 +382,8 @@ func (e *Engine) Restore(c Change) {
 		if i, j := e.lookup(c.ID); i != none {
 			e.removeJob(i, j)
 		}
-	case PolicySet:
-		e.restorePolicy(c)
+	case PolicySet, ScheduleSet, ScheduleMark:
+		e.restoreFact(&c)
 	case TubeGone:
 		if t := e.byName[c.Tube]; t != nil && t.paused {
 			e.unpause(c.Due, t)

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Digest returns a checksum of the durable state: jobs, pauses and run-time policies.
+// Digest returns a checksum of the durable state: jobs, pauses and named texts.
 // Engines that made or restored the same Changes have the same digest. It sums
 // [Hasher.Hash]. now must not precede any Tick of the engines to compare.
 //
@@ -20,13 +20,13 @@ func (e *Engine) Digest(now, epoch int64) uint64 {
 	for c := range e.Pauses {
 		sum += h.Hash(&c)
 	}
-	for c := range e.PoliciesSet() {
+	for c := range e.Named() {
 		sum += h.Hash(&c)
 	}
 	return sum
 }
 
-// A Hasher computes hashes of jobs, pauses and policies. They can be compared between
+// A Hasher computes hashes of jobs, pauses and named texts. They can be compared between
 // engines that reach the same state at different moments. The hash excludes state that
 // Changes do not contain, or contain later:
 //
@@ -45,8 +45,8 @@ type Hasher struct {
 	buf []byte // scratch
 }
 
-// Hash returns the hash of a job, a pause or a policy, as Snapshot, PauseOf and
-// PoliciesSet return them. It returns 0 for a pause that has ended.
+// Hash returns the hash of a job, a pause or a named text, as Snapshot, PauseOf and Named
+// return them. It returns 0 for a pause that has ended.
 func (h *Hasher) Hash(c *Change) uint64 {
 	b := append(h.buf[:0], byte(c.Kind))
 	b = append(append(b, byte(len(c.Tube))), c.Tube...)
@@ -56,7 +56,7 @@ func (h *Hasher) Hash(c *Change) uint64 {
 	case c.Kind == TubePaused:
 		b = binary.LittleEndian.AppendUint32(b, c.Delay)
 		b = h.appendMoment(b, c.Due)
-	case c.Kind == PolicySet:
+	case c.Kind.IsNamed():
 		b = append(b, c.Body...)
 	default:
 		b = h.appendJob(b, c)

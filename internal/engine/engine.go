@@ -37,6 +37,12 @@ type Options struct {
 	// Policies apply until SetPolicies is called. They can be nil.
 	Policies Policies
 
+	// Schedules are the configured definitions until SetSchedules. CompileSchedule returns
+	// the schedule of a definition, or nil if this version cannot read it. Without it no
+	// schedule runs.
+	Schedules       map[string]string
+	CompileSchedule func(name, text string) *Schedule
+
 	// Epoch is the time at which the clock is 0, in ns since 1970. Policies with an end
 	// time of a pause need it.
 	Epoch int64
@@ -82,6 +88,7 @@ type Engine struct {
 	staleSweep   staleSweep
 	attempts     attemptPass
 	keys         keyIndex
+	schedules    schedules
 	relied       int // puts of this turn that were duplicates: their answers rely on puts before
 
 	turnWork   int // work done in this turn, in the unit of maxTurnWork
@@ -114,6 +121,7 @@ func New(opt Options) *Engine {
 		keys:       keyIndex{hashes: 1<<32 - 1},
 	}
 	e.policies.configure(opt.Policies)
+	e.schedules.configured, e.schedules.stale = opt.Schedules, true
 	if opt.Logged {
 		e.slice = maxLoggedSlice
 	}
@@ -137,11 +145,12 @@ type Settings struct {
 	limits       Limits
 	policies     Policies // but for those that are facts
 	policyCounts PolicyCounts
+	schedules    map[string]string // that are configured
 }
 
 // Settings returns the settings for [Engine.Inherit].
 func (e *Engine) Settings() Settings {
-	return Settings{e.limits, e.policies.configured, e.policyCounts}
+	return Settings{e.limits, e.policies.configured, e.policyCounts, e.schedules.configured}
 }
 
 // Inherit copies the settings of another engine, and ends draining, which applies only to
@@ -149,6 +158,7 @@ func (e *Engine) Settings() Settings {
 func (e *Engine) Inherit(s Settings) {
 	e.SetLimits(s.limits)
 	e.SetPolicies(s.policies)
+	e.SetSchedules(s.schedules)
 	e.policyCounts = s.policyCounts
 	e.draining = false
 }

@@ -1,12 +1,6 @@
 package engine
 
-import (
-	"iter"
-	"maps"
-	"math"
-	"slices"
-	"strings"
-)
+import "math"
 
 // Policies finds the policy of a tube. It is immutable. The engine treats settings made
 // at run time as text, which only Policies interprets.
@@ -141,16 +135,11 @@ func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	case !there && len(e.policies.set) >= MaxPolicies:
 		return TooBig
 	}
-	if e.opt.Admit != nil {
-		if o := e.opt.Admit(PolicySet, pattern, len(settings)); o != OK {
-			return o
-		}
+	if o := e.setFact(PolicySet, pattern, settings); o != OK {
+		return o
 	}
-	if e.policies.put(pattern, settings); e.attempts.refused {
+	if e.attempts.refused {
 		e.attempts.begin()
-	}
-	if e.opt.Logged {
-		e.changes = append(e.changes, policySet(pattern, settings))
 	}
 	if t := e.byName[pattern]; t != nil {
 		e.setPolicy(t, e.PolicyOf(pattern))
@@ -158,33 +147,11 @@ func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	return OK
 }
 
-func policySet(pattern, settings string) Change {
-	return Change{Kind: PolicySet, Tube: pattern, Body: []byte(settings), BodyLen: len(settings)}
-}
-
 // NumPoliciesSet returns the number of patterns with run-time settings.
 func (e *Engine) NumPoliciesSet() int { return len(e.policies.set) }
 
 // SetPolicyOf returns the run-time settings of a pattern, or an empty string.
 func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.policies.set[pattern] }
-
-// PoliciesSet yields a PolicySet for each pattern with run-time settings, ordered by
-// pattern.
-func (e *Engine) PoliciesSet() iter.Seq[Change] {
-	return func(yield func(Change) bool) {
-		for _, pattern := range slices.Sorted(maps.Keys(e.policies.set)) {
-			if !yield(policySet(pattern, e.policies.set[pattern])) {
-				return
-			}
-		}
-	}
-}
-
-// restorePolicy applies a PolicySet.
-func (e *Engine) restorePolicy(c Change) {
-	e.policies.put(strings.Clone(c.Tube), string(c.Body))
-	e.policies.restored = true
-}
 
 // A SettledPolicy is the progress of a policy that SetPolicy has set: first all tubes get
 // the policy, then the attempts of their jobs are logged.

@@ -86,7 +86,7 @@ func TestSetPolicy(t *testing.T) {
 	if n != 1 || reserved(after, "m1") || reserved(after, "m2") || after.Digest(0, 0) != e.Digest(0, 0) {
 		t.Errorf("%d changes; an engine that restores them lacks the policy", n)
 	}
-	if e.SetPolicy("m", ""); len(slices.Collect(e.PoliciesSet())) != 0 || after.Digest(0, 0) == e.Digest(0, 0) {
+	if e.SetPolicy("m", ""); len(slices.Collect(e.Named())) != 0 || after.Digest(0, 0) == e.Digest(0, 0) {
 		t.Error("it is set still")
 	}
 	for e.Tick(0); e.Next() <= 0; e.Tick(0) {

@@ -64,7 +64,7 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 			return 0, o
 		}
 	}
-	if o := e.admit(JobPut, t, uint32(len(body))); o != OK {
+	if o := e.admit(JobPut, t, uint32(len(body)+markLen(e.schedules.firing.name, e.schedules.firing.mark))); o != OK {
 		return 0, o
 	}
 	e.turnWork += len(body) / bytesPerUnit

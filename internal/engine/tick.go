@@ -3,7 +3,8 @@ package engine
 // Tick starts a turn. It processes the events that are due, in the order of time: delays
 // and TTRs expire, pauses end, waits time out, and long operations continue. At the same
 // moment, tubes precede sessions, and older events precede newer ones. Tick uses at most
-// an eighth of a turn's work. The rest stays due, and Next reports it.
+// an eighth of a turn's work. The rest stays due, and Next reports it. RunSchedules
+// runs the schedules.
 func (e *Engine) Tick(now int64) {
 	e.turnWork, e.turnLogged, e.now = 0, 0, now
 	if e.outdated() {
@@ -26,15 +27,17 @@ func (e *Engine) Tick(now int64) {
 	}
 }
 
-// Next returns the time at which Tick must be called next, or Never. It can be too early.
+// Next returns the time at which Tick or RunSchedules must be called next, or Never. It can
+// be too early.
 func (e *Engine) Next() int64 {
 	if e.outdated() {
 		return e.now
 	}
+	due := min(e.staleSweep.due, e.nextSchedules())
 	if len(e.timers) == 0 {
-		return e.staleSweep.due
+		return due
 	}
-	return min(e.timers[0].at, e.staleSweep.due)
+	return min(e.timers[0].at, due)
 }
 
 // tickTube processes the first due event of a tube, if any.

@@ -215,7 +215,7 @@ func TestUniqueLater(t *testing.T) {
 	}
 	set := New(Options{Policies: textPolicies{}})
 	restoreAll(set, log)
-	set.Restore(policySet("u", "unique"))
+	set.Restore(named(PolicySet, "u", "unique"))
 	set.Tick(0)
 	if n, all := set.KeysHeld(); n != jobs || !all {
 		t.Errorf("%d keys are known at the first client, with a policy that was set: %v", n, all)

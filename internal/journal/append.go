@@ -15,7 +15,7 @@ func (j *Journal) Append(changes []engine.Change) error {
 	for i := range changes {
 		c := &changes[i]
 		if c.Kind != engine.TubeGone {
-			j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
+			j.files.Unreserve(costOf(c))
 			j.index.weigh(c)
 		}
 		_, err := j.append(c)
@@ -69,11 +69,14 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
 		j.index.set(c, uint32(at.Segment))
+		if mark, ok := c.MarkOf(); ok {
+			j.persistentState.record(&mark, at.Segment)
+		}
 	case engine.LastID:
 		j.lastID = at.Segment
 	case record.AppliedMark:
 		j.applied.record(c, at)
-	case engine.TubeGone, engine.TubePaused, engine.PolicySet:
+	case engine.TubeGone, engine.TubePaused, engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
 		j.persistentState.record(c, at.Segment)
 	}
 }

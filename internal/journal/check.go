@@ -69,9 +69,9 @@ func (j *Journal) Check() error {
 		_, ok := j.persistentState.at[c.Tube]
 		assert(ok || c.Due <= j.now || len(j.index.inFlight.reserved) > 0, "J4: the pause of tube %q has no record", c.Tube)
 	}
-	for c := range j.eng.PoliciesSet() {
+	for c := range j.eng.Named() {
 		last, ok := j.persistentState.at[keyOf(&c)]
-		assert(ok && last.settings == string(c.Body) || len(j.index.inFlight.reserved) > 0, "J4: what was set for %q has no record, or another one", c.Tube)
+		assert(ok && last.text == string(c.Body) || len(j.index.inFlight.reserved) > 0, "J4: what was set for %q has no record, or another one", c.Tube)
 	}
 	return errors.Join(broken...)
 }

@@ -147,7 +147,7 @@ func (j *Journal) writeForeign(c *engine.Change) (at wal.Pos, err error) {
 	if c.Kind != engine.JobPut && c.Kind != engine.JobMoved {
 		err = j.space.withSpare(write)
 	} else if write() != nil && j.files.Err() == nil {
-		j.health.noRoom(err, cost(c.Kind, len(c.Tube), len(c.Body)))
+		j.health.noRoom(err, costOf(c))
 	}
 	return at, err
 }

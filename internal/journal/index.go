@@ -89,6 +89,7 @@ func (x *index) appendedChange(c *engine.Change) {
 		}
 		f.state = new(*c)
 		f.state.Body, f.state.Failure = nil, bytes.Clone(c.Failure)
+		f.state.From, f.state.Was = "", ""
 		in.jobs[c.ID] = f
 	}
 }

@@ -87,7 +87,7 @@ func (j *Journal) Stage(changes []engine.Change) {
 		c := &changes[i]
 		n := int64(0)
 		if c.Kind != engine.TubeGone {
-			n = cost(c.Kind, len(c.Tube), len(c.Body))
+			n = costOf(c)
 		}
 		j.index.inFlight.add(c, n)
 		c.Segment = 0 // the pendingJob stores it

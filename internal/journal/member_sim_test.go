@@ -274,7 +274,7 @@ func differences(e *engine.Engine, epoch int64, ledger *engine.Engine, now int64
 				lines[fmt.Sprintf("%s paused for %d s until %d", c.Tube, c.Delay, c.Due+epoch)] = true
 			}
 		}
-		for c := range e.PoliciesSet() {
+		for c := range e.Named() {
 			lines[fmt.Sprintf("policy of %s: %q", c.Tube, c.Body)] = true
 		}
 		return lines

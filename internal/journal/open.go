@@ -128,10 +128,11 @@ func (r *replayer) restore(b *replayed) error {
 	for i := range b.changes {
 		c := &b.changes[i]
 		switch c.Kind {
-		case engine.TubePaused, engine.PolicySet:
-			r.persistentState[keyOf(c)] = newEntry(c, uint64(c.Segment))
-			if isOver(c) {
-				delete(r.persistentState, keyOf(c))
+		case engine.TubePaused, engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
+			r.persist(c, c.Segment)
+		case engine.JobPut:
+			if mark, ok := c.MarkOf(); ok {
+				r.persist(&mark, c.Segment)
 			}
 		case engine.LastID:
 			r.lastID = uint64(c.Segment)
@@ -144,6 +145,14 @@ func (r *replayer) restore(b *replayed) error {
 	}
 	r.pool.Put(b)
 	return nil
+}
+
+// persist stores the last record of a pause or name.
+func (r *replayer) persist(c *engine.Change, segment uint32) {
+	r.persistentState[keyOf(c)] = newEntry(c, uint64(segment))
+	if isOver(c) {
+		delete(r.persistentState, keyOf(c))
+	}
 }
 
 var errMissingJobs = errors.New("jobs are missing from their segment")

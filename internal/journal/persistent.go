@@ -2,15 +2,14 @@ package journal
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // persistentState contains the state that does not belong to a job, from its last
-// records: each pause, and the settings of each pattern of tubes. Cleaning must not lose
-// one with its segment. There can be very many pauses, and cleaning must find the pauses
-// of the oldest segment without a search through the others.
+// records: each pause and each named text (see engine.ChangeKind.IsNamed). Cleaning must
+// not lose one with its segment. There can be very many pauses, and cleaning must find the
+// pauses of the oldest segment without a search through the others.
 type persistentState struct {
 	at    map[string]stateEntry // J4: by keyOf
 	queue []placed              // J4: all keys of at, and stale ones, by segment
@@ -18,12 +17,12 @@ type persistentState struct {
 	bytes int64                 // size of the records of at
 }
 
-// A stateEntry is the content of the last record of a pause or pattern.
+// A stateEntry is the content of the last record of a pause or name.
 type stateEntry struct {
-	segment  uint64 // segment of the record, or an older segment
-	due      int64  // end of a pause, in ns on the engine's clock
-	delay    uint32 // length of a pause, in seconds
-	settings string // settings of a pattern
+	segment uint64 // segment of the record, or an older segment
+	due     int64  // end of a pause, in ns on the engine's clock
+	delay   uint32 // length of a pause, in seconds
+	text    string // text of a name
 }
 
 type placed struct {
@@ -31,20 +30,18 @@ type placed struct {
 	segment uint64
 }
 
-// patternPrefix is the prefix of the keys of patterns. No tube name starts with it.
-const patternPrefix = "*"
-
-// keyOf returns the key of a pause or pattern.
+// keyOf returns the key of a pause or name. A name has its kind as prefix, a control
+// character, with which no tube name starts.
 func keyOf(c *engine.Change) string {
-	if c.Kind == engine.PolicySet {
-		return patternPrefix + c.Tube
+	if c.Kind.IsNamed() {
+		return string(rune(c.Kind)) + c.Tube
 	}
 	return c.Tube
 }
 
-// isOver reports whether a record ends a pause or removes the settings of a pattern.
+// isOver reports whether a record ends a pause or removes a name.
 func isOver(c *engine.Change) bool {
-	if c.Kind == engine.PolicySet {
+	if c.Kind.IsNamed() {
 		return len(c.Body) == 0
 	}
 	return c.Delay == 0
@@ -56,8 +53,8 @@ func newEntry(c *engine.Change, segment uint64) stateEntry {
 
 // change returns the change for an entry.
 func (f *stateEntry) change(key string) engine.Change {
-	if pattern, ok := strings.CutPrefix(key, patternPrefix); ok {
-		return engine.Change{Kind: engine.PolicySet, Tube: pattern, Body: []byte(f.settings)}
+	if kind := engine.ChangeKind(key[0]); kind.IsNamed() {
+		return engine.Change{Kind: kind, Tube: key[1:], Body: []byte(f.text)}
 	}
 	return engine.Change{Kind: engine.TubePaused, Tube: key, Delay: f.delay, Due: f.due}
 }
@@ -65,7 +62,7 @@ func (f *stateEntry) change(key string) engine.Change {
 // weight returns the maximum size of the entry's record, in bytes.
 func (f *stateEntry) weight(key string) int64 {
 	c := f.change(key)
-	return cost(c.Kind, len(c.Tube), len(c.Body))
+	return costOf(&c)
 }
 
 func newPersistentState(at map[string]stateEntry) persistentState {

@@ -76,7 +76,7 @@ func TestCarryPolicies(t *testing.T) {
 		want += fmt.Sprintf("tube-%02d* max-attempts=5\n", n)
 	}
 	found := func(e *engine.Engine) (text string) {
-		for c := range e.PoliciesSet() {
+		for c := range e.Named() {
 			text += c.Tube + " " + string(c.Body)
 		}
 		return text

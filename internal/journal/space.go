@@ -21,6 +21,11 @@ func cost(kind engine.ChangeKind, tube, body int) int64 {
 	return wal.Cost(record.MaxLen(kind, tube, body))
 }
 
+// costOf returns the maximum size of the record of c, as Admit has reserved it.
+func costOf(c *engine.Change) int64 {
+	return cost(c.Kind, len(c.Tube), len(c.Body)+c.MarkLen())
+}
+
 // weight returns a job's share of live: about the size of its whole record. It is
 // constant while the job stays in its tube. In addition to name and body, a record has at
 // least 17 bytes, and rarely more than 40.
@@ -131,7 +136,7 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	if err == nil {
 		err = j.space.reserve(kind, n)
 	}
-	if kind == engine.JobState || kind == engine.TubePaused || kind == engine.PolicySet {
+	if kind == engine.JobState || kind == engine.TubePaused || kind.IsNamed() {
 		for err != nil && j.space.states.release(j.files) {
 			err = j.files.Reserve(n)
 		}

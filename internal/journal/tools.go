@@ -124,6 +124,9 @@ var kindNames = map[engine.ChangeKind]string{
 	engine.LastID:      "last-id",
 	record.AppliedMark: "applied",
 	engine.PolicySet:   "policy",
+
+	engine.ScheduleSet:  "schedule",
+	engine.ScheduleMark: "schedule-mark",
 }
 
 // EntryOf describes a change. Its times must count from 1970, as in an engine that Load
@@ -137,7 +140,7 @@ func EntryOf(c *engine.Change) Entry {
 	switch c.Kind {
 	case engine.TubePaused:
 		e.Delay, e.Due = &c.Delay, moment(c.Due)
-	case engine.PolicySet:
+	case engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
 		for line := range strings.Lines(string(c.Body)) {
 			e.Settings = append(e.Settings, strings.TrimSuffix(line, "\n"))
 		}

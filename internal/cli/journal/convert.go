@@ -96,7 +96,7 @@ func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out stri
 			fmt.Fprintf(w, "pause of tube %s left out\n", c.Tube)
 		}
 	}
-	for c := range eng.PoliciesSet() {
+	for c := range eng.Named() {
 		fmt.Fprintf(w, "policy of %s left out: %s\n", c.Tube, cliutil.Line(strings.Join(journal.EntryOf(&c).Settings, " ")))
 	}
 	fmt.Fprintf(w, "the user of beanstalkd must own %s and its files\n", out)

@@ -174,7 +174,7 @@ func (d *dump) jobs(dir string) error {
 			return err
 		}
 	}
-	for c := range eng.PoliciesSet() {
+	for c := range eng.Named() {
 		if err := print("policy", &c, func() error {
 			return note("the policy of %s is %s", c.Tube, strings.Join(journal.EntryOf(&c).Settings, " "))
 		}); err != nil {

@@ -74,11 +74,11 @@ type check struct {
 	err     error
 }
 
-// A change records that an entry changed a job, a pause or a policy.
+// A change records that an entry changed a job, a pause or a named text.
 type change struct{ entry, key uint64 }
 
-// An Item is the hash of a member's copy of a job, of the pause of a tube, or of the
-// policy of a pattern.
+// An Item is the hash of a member's copy of a job, of the pause of a tube, or of
+// the text of a name.
 type Item struct {
 	Key  uint64 `json:"key"` // see job
 	Hash uint64 `json:"hash"`
@@ -87,7 +87,7 @@ type Item struct {
 // maxJob is larger than all job ids.
 const maxJob = 1 << 63
 
-// job returns the id of the job, or 0 if the item is a pause or a policy.
+// job returns the id of the job, or 0 if the item is a pause or a name.
 func (i Item) job() uint64 {
 	if i.Key >= maxJob {
 		return 0
@@ -99,11 +99,11 @@ func (i Item) job() uint64 {
 // compared.
 func keyOf(c *engine.Change) uint64 {
 	switch c.Kind {
-	case engine.TubePaused, engine.TubeGone, engine.PolicySet:
+	case engine.TubePaused, engine.TubeGone, engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
 		h := fnv.New64a()
 		h.Write([]byte(c.Tube))
-		if c.Kind == engine.PolicySet {
-			h.Write([]byte("*")) // not a valid tube name
+		if c.Kind.IsNamed() {
+			h.Write([]byte{byte(c.Kind)}) // not in a tube name
 		}
 		return h.Sum64() | maxJob
 	}
@@ -148,6 +148,9 @@ func (c *check) note(entry uint64, changes []engine.Change) {
 	for i := range changes {
 		if changes[i].Kind != engine.LastID {
 			c.changes = append(c.changes, change{entry, keyOf(&changes[i])})
+			if mark, ok := changes[i].MarkOf(); ok {
+				c.changes = append(c.changes, change{entry, keyOf(&mark)})
+			}
 		}
 	}
 	if len(c.changes) > maxChanges {

@@ -8,7 +8,7 @@ const (
 )
 
 // A walk visits all jobs of an engine, each as the JobPut that would restore it, then all
-// pauses, in slices of one turn each. The last slice visits the policies. It visits each
+// pauses, in slices of one turn each. The last slice visits the named texts. It visits each
 // item that exists during the whole walk exactly once. The zero walk is at the start.
 type walk struct {
 	next  int64        // the next job; see engine.NextSnapshot
@@ -41,7 +41,7 @@ func (w *walk) slice(e *engine.Engine, bytes int, each func(*engine.Change) (byt
 			each(&c)
 		}
 	}
-	for c := range e.PoliciesSet() {
+	for c := range e.Named() {
 		each(&c)
 	}
 	return true

@@ -154,7 +154,7 @@ func (d *Decoder) Decode(data []byte, epoch int64) (stamp int64, changes []engin
 // the highest id, since each put has its id.
 func ofEngine(kind engine.ChangeKind) bool {
 	switch kind {
-	case engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet:
+	case engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
 		return true
 	}
 	return false

@@ -21,24 +21,29 @@ import (
 // Times are nanoseconds since 1970.
 //
 //	record   := put | state | deleted | paused | last | applied | policy
-//	put      := kind (1) job tube [origin] body         a whole job
+//	put      := kind (1) job tube [origin] [run] body   a whole job
 //	state    := kind (2) job                            a job's new state
 //	deleted  := kind (3) id
 //	paused   := kind (4) tube seconds until i64         0 seconds: not paused, or gone
 //	last     := kind (5) id                             the highest id ever assigned
 //	applied  := kind (10) index term stamp i64          cluster member: the records before contain all changes up to this entry
 //	policy   := kind (11) tube settings                 settings of a pattern from run time; empty if they were removed
+//	schedule := kind (12) name settings                 definition of a schedule from run time; empty if it was removed
+//	mark     := kind (13) name mark                     progress of a schedule; empty if it was removed
 //
 //	job      := flags u8 id pri delay ttr created i64 [due] [counters] [failure]
 //	flags    := state (1 ready, 3 delayed, 4 buried), and the sum of the optional parts:
-//	            16 counters, 32 origin, 64 failure
+//	            16 counters, 32 origin, 64 failure, 128 run
 //	origin   := tube                                    from which a policy moved the job
+//	run      := name length mark                        of the schedule that put the job
 //	due      := i64 when a delayed job becomes ready | rank of a buried job
 //	counters := reserves timeouts releases buries kicks
 //	failure  := length, an engine.FailureRecord
 //	tube     := length u8, name
 //	body     := the rest of the record, without CR LF
 //	settings := the rest of the record: lines such as max-attempts=5, by name
+//	mark     := JSON, see engine.Mark
+//	name     := tube
 const (
 	kindPut     = 1
 	kindState   = 2
@@ -48,11 +53,14 @@ const (
 
 	kindApplied = 10
 
-	kindPolicy = 11
+	kindPolicy   = 11 // the kinds of names have the order of the engine
+	kindSchedule = 12
+	kindMark     = 13
 
 	flagCounters = 16
 	flagOrigin   = 32
 	flagFailure  = 64
+	flagRun      = 128
 	stateMask    = flagCounters - 1
 )
 
@@ -70,7 +78,7 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 		return job + failure
 	case engine.JobDeleted, engine.LastID:
 		return 1 + binary.MaxVarintLen64
-	case engine.PolicySet:
+	case engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
 		return 1 + 1 + tube + body
 	}
 	return 1 + 1 + tube + binary.MaxVarintLen32 + 8
@@ -95,6 +103,10 @@ func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 		if c.Origin != "" {
 			dst = appendTube(dst, c.Origin)
 		}
+		if c.MarkLen() > 0 {
+			dst = binary.AppendUvarint(appendTube(dst, c.From), uint64(len(c.Was)))
+			dst = append(dst, c.Was...)
+		}
 	case engine.JobState:
 		dst = appendJobFields(append(dst, kindState), c, epoch)
 	case engine.JobDeleted:
@@ -103,8 +115,8 @@ func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 		dst = appendTube(append(dst, kindPaused), c.Tube)
 		dst = binary.AppendUvarint(dst, uint64(c.Delay))
 		dst = appendMoment(dst, c.Due, epoch)
-	case engine.PolicySet:
-		dst = appendTube(append(dst, kindPolicy), c.Tube)
+	case engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
+		dst = appendTube(append(dst, kindPolicy+byte(c.Kind-engine.PolicySet)), c.Tube)
 	case engine.LastID:
 		dst = binary.AppendUvarint(append(dst, kindLast), c.ID)
 	case AppliedMark:
@@ -123,6 +135,9 @@ func appendJobFields(dst []byte, c *engine.Change, epoch int64) []byte {
 	}
 	if len(c.Failure) > 0 {
 		flags |= flagFailure
+	}
+	if c.MarkLen() > 0 {
+		flags |= flagRun
 	}
 	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, c.ID)
@@ -166,16 +181,20 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 	switch kind := d.byte(); kind {
 	case kindPut:
 		c.Kind = engine.JobPut
-		origin := d.job(&c)
+		flags := d.job(&c)
 		c.Tube = d.tube()
-		if origin {
+		if flags&flagOrigin != 0 {
 			c.Origin = d.tube()
+		}
+		if flags&flagRun != 0 {
+			c.From = d.tube()
+			c.Was = string(d.bytes(int(min(d.uvarint(), uint64(len(d.rest)+1)))))
 		}
 		c.Body, d.rest = d.rest, nil
 		c.BodyLen = len(c.Body)
 	case kindState:
 		c.Kind = engine.JobState
-		d.bad = d.job(&c) || d.bad
+		d.bad = d.job(&c)&(flagOrigin|flagRun) != 0 || d.bad
 	case kindDeleted:
 		c.Kind = engine.JobDeleted
 		c.ID = d.uvarint()
@@ -184,8 +203,8 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 		c.Tube = d.tube()
 		c.Delay = d.uint32()
 		c.Due = d.moment()
-	case kindPolicy:
-		c.Kind = engine.PolicySet
+	case kindPolicy, kindSchedule, kindMark:
+		c.Kind = engine.PolicySet + engine.ChangeKind(kind-kindPolicy)
 		c.Tube = d.tube()
 		c.Body, d.rest = d.rest, nil
 		c.BodyLen = len(c.Body)
@@ -212,9 +231,9 @@ type decoder struct {
 	bad   bool
 }
 
-// job reads the attributes of a job, and reports whether there is an origin.
-func (d *decoder) job(c *engine.Change) (origin bool) {
-	flags := d.byte()
+// job reads the attributes of a job, and returns the flags.
+func (d *decoder) job(c *engine.Change) (flags byte) {
+	flags = d.byte()
 	c.State = engine.State(flags & stateMask)
 	c.ID = d.uvarint()
 	c.Pri, c.Delay, c.TTR = d.uint32(), d.uint32(), d.uint32()
@@ -236,10 +255,10 @@ func (d *decoder) job(c *engine.Change) (origin bool) {
 	if flags&flagFailure != 0 {
 		c.Failure = d.failure()
 	}
-	if c.TTR == 0 || flags >= 2*flagFailure {
+	if c.TTR == 0 {
 		d.bad = true
 	}
-	return flags&flagOrigin != 0
+	return flags
 }
 
 func (d *decoder) failure() engine.FailureRecord {

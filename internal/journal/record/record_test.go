@@ -62,6 +62,11 @@ var kinds = []struct {
 	{"paused no more, or gone", engine.Change{Kind: engine.TubePaused, Tube: "mail", Due: -epoch}},
 	{"policy", engine.Change{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte("max-attempts=5\nretry-delay=5s\n"), BodyLen: 30}},
 	{"policy: none any more", engine.Change{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte{}}},
+	{"put: by a schedule", engine.Change{
+		Kind: engine.JobPut, State: engine.Ready, ID: 9, TTR: 60, Tube: "reports", From: "nightly", Was: `{"at":1790904600,"job":9,"timing":"30 3 * * * UTC"}`, Body: []byte("x"), BodyLen: 1,
+	}},
+	{"schedule", engine.Change{Kind: engine.ScheduleSet, Tube: "nightly", Body: []byte("cron=\"30 3 * * *\"\ntube=\"reports\"\n"), BodyLen: 33}},
+	{"mark of a schedule", engine.Change{Kind: engine.ScheduleMark, Tube: "nightly", Body: []byte(`{"at":1790904600,"timing":"30 3 * * * UTC"}`), BodyLen: 43}},
 	{"last id", engine.Change{Kind: engine.LastID, ID: 1 << 32}},
 	{"applied up to entry 1000 of term 7", Applied{1000, 7, epoch}.Change()},
 	{"applied: of no cluster any more", Applied{}.Change()},
@@ -152,11 +157,11 @@ func TestRoundTrip(t *testing.T) {
 		if c.Origin != "" || c.Failure != nil && kind == engine.JobPut {
 			kind = engine.JobMoved
 		}
-		if most := MaxLen(kind, len(c.Tube), len(c.Body)); kind < 0x80 && len(rec) > most {
+		if most := MaxLen(kind, len(c.Tube), len(c.Body)+c.MarkLen()); kind < 0x80 && len(rec) > most {
 			t.Fatalf("%+v takes %d bytes, and should take %d at most", c, len(rec), most)
 		}
 		for n := range rec {
-			if (c.Kind == engine.JobPut || c.Kind == engine.PolicySet) && n >= len(rec)-len(c.Body) {
+			if (c.Kind == engine.JobPut || c.Kind.IsNamed()) && n >= len(rec)-len(c.Body) {
 				break // a shorter body is a body
 			}
 			if _, err := Decode(rec[:n], epoch, make(map[string]string)); !errors.Is(err, ErrInvalid) {
@@ -170,13 +175,13 @@ func drawChange(t *rapid.T) engine.Change {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	moment := func(name string) int64 { return rapid.Int64().Draw(t, name) }
 	c := engine.Change{Kind: rapid.SampledFrom([]engine.ChangeKind{
-		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet, engine.LastID, AppliedMark,
+		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark, engine.LastID, AppliedMark,
 	}).Draw(t, "kind")}
 	tube := func() string { return string(rapid.SliceOfN(rapid.Byte(), 1, maxTube).Draw(t, "tube")) }
 	switch c.Kind {
 	case engine.JobDeleted, engine.LastID:
 		c.ID = rapid.Uint64().Draw(t, "id")
-	case engine.PolicySet:
+	case engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
 		c.Tube, c.Body = tube(), rapid.SliceOfN(rapid.Byte(), 0, 30).Draw(t, "settings")
 		c.BodyLen = len(c.Body)
 	case engine.TubePaused:
@@ -209,6 +214,9 @@ func drawChange(t *rapid.T) engine.Change {
 		c.Tube = tube()
 		if rapid.Bool().Draw(t, "moved") {
 			c.Origin = tube()
+		}
+		if rapid.Bool().Draw(t, "by a schedule") {
+			c.From, c.Was = tube(), rapid.StringN(0, 100, 300).Draw(t, "mark")
 		}
 		c.Body = rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "body")
 		c.BodyLen = len(c.Body)

@@ -186,7 +186,7 @@ func stateOf(e *engine.Engine, epoch int64) *state {
 	for c := range e.Pauses {
 		s.pauses[c.Tube] = pause{c.Delay, c.Due + epoch}
 	}
-	for c := range e.PoliciesSet() {
+	for c := range e.Named() {
 		s.apply(&c)
 	}
 	s.last = e.LastID()
@@ -216,10 +216,15 @@ func (s *state) apply(c *engine.Change) {
 		}
 	case engine.TubeGone:
 		delete(s.pauses, c.Tube)
-	case engine.PolicySet:
-		s.set[c.Tube] = string(c.Body)
-		if len(c.Body) == 0 {
-			delete(s.set, c.Tube)
+	}
+	fact := *c
+	if mark, ok := c.MarkOf(); ok {
+		fact = mark
+	}
+	if name := fmt.Sprint(fact.Kind, fact.Tube); fact.Kind.IsNamed() {
+		s.set[name] = string(fact.Body)
+		if len(fact.Body) == 0 {
+			delete(s.set, name)
 		}
 	}
 	s.last = max(s.last, c.ID)

@@ -62,6 +62,9 @@ func (w *workload) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 		return fmt.Sprint(e.Watch(s, tube))
 	case k < 9:
 		return fmt.Sprint(e.Ignore(s, tube))
+	case k < 10 && rng.IntN(3) == 0:
+		every := []string{"", "every=\"1s\"\ntube=\"mail\"\nbody=\"{time}\"\n", "every=\"7s\"\nmissed=\"all\"\noverlap=\"skip\"\ntube=\"images\"\n"}[rng.IntN(3)]
+		return fmt.Sprint("schedule ", e.SetSchedule([]string{"a", "b"}[rng.IntN(2)], every))
 	case k < 10:
 		return fmt.Sprint("policy ", e.SetPolicy(tubes[rng.IntN(len(tubes))]+"*", []string{"", "paused=no\n", "max-attempts=5\nretry-delay=5s\n"}[rng.IntN(3)]))
 	case k < 12:

@@ -15,6 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/schedule"
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
@@ -79,7 +80,7 @@ func (w *world) start() (*state, error) {
 	opt := w.opt
 	opt.Epoch, opt.Logger = w.epoch, slog.New(w.log)
 	w.journal = journal.New(opt)
-	eng := engine.New(engine.Options{Logged: true, Admit: w.journal.Admit, Policies: w.policies, Epoch: w.epoch})
+	eng := engine.New(engine.Options{Logged: true, Admit: w.journal.Admit, Policies: w.policies, Epoch: w.epoch, CompileSchedule: compile})
 	if _, err := w.journal.Open(w.fsys, dir, eng); err != nil {
 		return nil, err
 	}
@@ -254,4 +255,12 @@ func (l *logbook) hasErrors() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.errors > 0
+}
+
+func compile(name, text string) *engine.Schedule {
+	s, err := schedule.Compile(name, schedule.Parse(text))
+	if err != nil {
+		return nil
+	}
+	return s
 }

@@ -1,0 +1,426 @@
+package engine
+
+import (
+	"encoding/json"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A Schedule is the compiled definition of a schedule. Its moments are in seconds since
+// 1970: the engine's clock never goes back, but the wall clock can.
+type Schedule struct {
+	Timing      string // text of the times; a change of it forgets missed runs
+	Tube        string
+	Spec        Spec
+	Missed      Missed
+	SkipOverlap bool
+
+	Body func(moment int64) []byte
+	Next func(after int64) int64                             // the first run after a moment, or NeverRuns
+	Due  func(after, upto int64, most int) (moments []int64) // the latest first
+}
+
+// NeverRuns is the moment of a run that never comes.
+const NeverRuns = math.MaxInt64
+
+// Missed defines the runs after downtime.
+type Missed uint8
+
+const (
+	RunOnce Missed = iota // one run for all
+	RunNone
+	RunAll // those of the last day, at most MaxMissed
+)
+
+const (
+	// MaxSchedules is the maximum number of schedules.
+	MaxSchedules = 1000
+
+	// MaxMissed is the maximum number of missed runs that are put or counted.
+	MaxMissed = 100
+
+	onTime = 60           // s that a run can be late without being missed
+	oldRun = 24 * 60 * 60 // s after which RunAll omits a run
+
+	scheduleRecheck = 10 * second // the wall clock can be set
+	scheduleRetry   = 1           // s between attempts of a run whose job was refused
+
+	compileWork  = 200 // units to compile a definition
+	scheduleWork = 60  // units to run a schedule, in addition to its put
+)
+
+// A Mark is the durable progress of a schedule. Moments are in seconds since 1970.
+type Mark struct {
+	At      int64  `json:"at"`               // runs up to here are done, or missed
+	Ran     int64  `json:"ran,omitempty"`    // moment of the last job's run
+	Job     uint64 `json:"job,omitempty"`    // the last job
+	Runs    uint64 `json:"runs,omitempty"`   // number of jobs
+	Missed  uint64 `json:"missed,omitempty"` // number of runs without a job
+	Skipped uint64 `json:"skipped,omitempty"`
+	Behind  uint64 `json:"behind,omitempty"` // number of last runs whose previous job was not over
+	Paused  bool   `json:"paused,omitempty"`
+	Timing  string `json:"timing"`
+}
+
+// schedules are those of an engine.
+type schedules struct {
+	configured map[string]string // definitions that are not facts, by name
+	set        map[string]string // definitions from run time, by name
+	marks      map[string]string
+	stale      bool // a fact was restored, or configured changed: list is outdated
+
+	list   []*scheduled // by name
+	cursor int          // index in list of the next to run
+	due    int64        // time of the next RunSchedules, on the engine's clock
+	wall   int64        // of the last RunSchedules
+	counts ScheduleCounts
+	firing struct{ name, mark string } // of the put in progress; empty if no schedule puts
+}
+
+// ScheduleCounts count since the start of the engine.
+type ScheduleCounts struct{ Runs, Missed, Skipped, Failed uint64 }
+
+// scheduled is a schedule, or the mark of a schedule that no longer exists.
+type scheduled struct {
+	name, text string
+	runtime    bool
+	def        *Schedule // nil until compiled
+	mark       Mark
+	next       int64   // s since 1970
+	refusal    Outcome // of the last run; OK if it was not refused
+	unreadable bool    // this version cannot compile text
+}
+
+// SetSchedules replaces the configured definitions, by name. Definitions from run time
+// take precedence.
+func (e *Engine) SetSchedules(configured map[string]string) {
+	e.schedules.configured = configured
+	e.relistSchedules()
+}
+
+// relistSchedules makes the next RunSchedules look at all schedules.
+func (e *Engine) relistSchedules() {
+	s := &e.schedules
+	s.stale, s.due = true, e.now
+}
+
+// nextSchedules returns the time of the next RunSchedules, or Never.
+func (e *Engine) nextSchedules() int64 {
+	s := &e.schedules
+	if e.opt.CompileSchedule == nil || len(s.configured)+len(s.set)+len(s.marks) == 0 {
+		return Never
+	}
+	return s.due
+}
+
+// SchedulesDue reports whether RunSchedules must be called now.
+func (e *Engine) SchedulesDue(now int64) bool { return e.nextSchedules() <= now }
+
+// RunSchedules puts the jobs of the schedules that are due. wall is the time in ns since
+// 1970. Like Tick it leaves the rest of many runs to the next turns.
+func (e *Engine) RunSchedules(now, wall int64) {
+	s := &e.schedules
+	if s.stale {
+		s.relist()
+		e.turnWork += len(s.list)
+	}
+	e.turnWork += len(s.list) / looksPerUnit
+	if wall < s.wall { // the clock was set back
+		for _, d := range s.list {
+			d.next = 0
+		}
+	}
+	s.wall = wall
+	at := wall / second
+	next, ran := int64(NeverRuns), 0
+	for range s.list {
+		s.cursor = (s.cursor + 1) % len(s.list)
+		for d := s.list[s.cursor]; d.next <= at; ran++ {
+			if ran > 0 && (e.tickSpent() || e.turnLogged >= maxLogged) {
+				s.cursor += len(s.list) - 1 // it is the first of the next turn
+				s.due = now
+				return
+			}
+			e.runSchedule(now, at, d)
+		}
+		next = min(next, s.list[s.cursor].next)
+	}
+	s.list = slices.DeleteFunc(s.list, func(d *scheduled) bool { return d.text == "" && d.next == NeverRuns })
+	if s.due = now + scheduleRecheck; next < at+scheduleRecheck/second {
+		s.due = now + next*second - wall
+	}
+}
+
+// relist lists all definitions, and the marks without a definition.
+func (s *schedules) relist() {
+	names := make(map[string]bool)
+	for _, all := range []map[string]string{s.configured, s.set, s.marks} {
+		for name := range all {
+			names[name] = true
+		}
+	}
+	before := s.list
+	s.list, s.stale, s.cursor = nil, false, 0
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		d := &scheduled{name: name, text: s.configured[name]}
+		if text := s.set[name]; text != "" {
+			d.text, d.runtime = text, true
+		}
+		_ = json.Unmarshal([]byte(s.marks[name]), &d.mark) // no mark is the zero Mark
+		if i, found := slices.BinarySearchFunc(before, name, compareName); found && before[i].text == d.text {
+			was := before[i]
+			d.def, d.unreadable, d.refusal = was.def, was.unreadable, was.refusal
+			if d.mark == was.mark {
+				d.next = was.next
+			}
+		}
+		s.list = append(s.list, d)
+	}
+}
+
+func compareName(d *scheduled, name string) int { return strings.Compare(d.name, name) }
+
+// runSchedule does the next run of a schedule that is due, if any, and sets the moment at
+// which it must be called again.
+func (e *Engine) runSchedule(now, at int64, d *scheduled) {
+	e.turnWork += scheduleWork
+	if d.text == "" {
+		if d.next = NeverRuns; e.mark(d, Mark{}) != OK {
+			d.next = at + scheduleRetry
+		}
+		return
+	}
+	if !e.compile(d) || d.mark.Paused {
+		d.next = NeverRuns
+		return
+	}
+	if m := d.mark; m.Timing != d.def.Timing {
+		m.At, m.Timing = at, d.def.Timing
+		if d.next = d.def.Next(at); e.mark(d, m) != OK {
+			d.next = at + scheduleRetry
+		}
+		return
+	}
+	due := d.def.Due(d.mark.At, at, MaxMissed+1)
+	e.turnWork += len(due)
+	if len(due) == 0 {
+		d.next = d.def.Next(d.mark.At)
+		return
+	}
+	m := d.mark
+	run, missed := d.def.choose(due, at)
+	if m.At, m.Missed = due[0], m.Missed+missed; run > 0 {
+		m.At = run
+	}
+	o := OK
+	switch waits := e.isWaiting(m.Job); {
+	case run == 0:
+		o = e.mark(d, m)
+	case waits && d.def.SkipOverlap:
+		m.Skipped++
+		m.Behind++
+		if o = e.mark(d, m); o == OK {
+			e.schedules.counts.Skipped++
+		}
+	default:
+		if m.Behind++; !waits {
+			m.Behind = 0
+		}
+		_, o = e.fire(now, d, run, m)
+	}
+	if o != OK {
+		if d.refusal == OK {
+			e.schedules.counts.Failed++
+		}
+		d.refusal, d.next = o, at+scheduleRetry
+		return
+	}
+	e.schedules.counts.Missed += missed
+	d.refusal, d.next = OK, d.def.Next(m.At)
+}
+
+// compile compiles the definition of a schedule, unless this has been done. It reports
+// whether this version can read the definition.
+func (e *Engine) compile(d *scheduled) bool {
+	if d.def == nil && !d.unreadable && e.opt.CompileSchedule != nil {
+		e.turnWork += compileWork
+		d.def = e.opt.CompileSchedule(d.name, d.text)
+		d.unreadable = d.def == nil
+	}
+	return d.def != nil
+}
+
+// choose returns the run to do next, or 0, and the number of missed runs that will not be
+// done. The latest due run is the first.
+func (s *Schedule) choose(due []int64, at int64) (run int64, missed uint64) {
+	n := len(due)
+	switch {
+	case s.Missed == RunAll:
+		i := min(n, MaxMissed)
+		for i > 0 && at-due[i-1] > oldRun {
+			i--
+		}
+		if i == 0 {
+			return 0, uint64(n)
+		}
+		return due[i-1], uint64(n - i)
+	case s.Missed == RunNone && at-due[0] > onTime:
+		return 0, uint64(n)
+	}
+	return due[0], uint64(n - 1)
+}
+
+// isWaiting reports whether a job is ready, delayed or reserved.
+func (e *Engine) isWaiting(id uint64) bool {
+	i, j := e.lookup(id)
+	return i != none && j.state() != Buried
+}
+
+// fire puts the job of a run. The put and the mark are one Change, so that a crash cannot
+// separate them.
+func (e *Engine) fire(now int64, d *scheduled, run int64, m Mark) (id uint64, o Outcome) {
+	if e.draining {
+		return 0, Draining // without the loss of an id
+	}
+	m.Job, m.Ran = e.lastID+1, run
+	m.Runs++
+	s := &e.schedules
+	s.firing.name, s.firing.mark = d.name, m.text()
+	body := d.def.Body(run)
+	id, o = e.PutInto(now, []byte(d.def.Tube), d.def.Spec, body)
+	mark := s.firing.mark
+	s.firing.name, s.firing.mark = "", ""
+	e.turnLogged += len(body)
+	switch o {
+	case OK:
+		d.mark, s.marks[d.name] = m, mark
+	case Duplicate: // the job that is there counts as the job of this run, also if a crash repeats it
+		m.Job = id
+		o = e.mark(d, m)
+	}
+	if o == OK {
+		s.counts.Runs++
+	}
+	return id, o
+}
+
+func (m *Mark) text() string {
+	if *m == (Mark{}) {
+		return ""
+	}
+	text, _ := json.Marshal(m)
+	return string(text)
+}
+
+// mark makes a mark durable that no job carries.
+func (e *Engine) mark(d *scheduled, m Mark) Outcome {
+	o := e.setFact(ScheduleMark, d.name, m.text())
+	if o == OK {
+		d.mark = m
+	}
+	return o
+}
+
+// SetSchedule sets the definition of a schedule, in place of an earlier one; an empty text
+// removes it. The caller has checked the text. The outcome is TooBig if there are
+// MaxSchedules.
+func (e *Engine) SetSchedule(name, text string) Outcome {
+	s := &e.schedules
+	if _, there := s.set[name]; !there && text != "" && len(s.set)+len(s.configured) >= MaxSchedules {
+		return TooBig
+	}
+	o := e.setFact(ScheduleSet, name, text)
+	e.relistSchedules()
+	return o
+}
+
+// PauseSchedule pauses a schedule until ResumeSchedule.
+func (e *Engine) PauseSchedule(name string) Outcome {
+	return e.markNow(name, func(m *Mark) { m.Paused = true })
+}
+
+// ResumeSchedule ends a pause. Runs before wall, in ns since 1970, do not count as missed.
+func (e *Engine) ResumeSchedule(wall int64, name string) Outcome {
+	return e.markNow(name, func(m *Mark) {
+		if m.Paused {
+			m.Paused, m.At = false, max(m.At, wall/second)
+		}
+	})
+}
+
+func (e *Engine) markNow(name string, change func(m *Mark)) Outcome {
+	d := e.scheduleNamed(name)
+	if d == nil {
+		return NotFound
+	}
+	m := d.mark
+	change(&m)
+	if m == d.mark {
+		return OK
+	}
+	o := e.mark(d, m)
+	d.next, e.schedules.due = 0, e.now
+	return o
+}
+
+// RunSchedule puts the job of a schedule now, in addition to its runs. wall is the time in
+// ns since 1970.
+func (e *Engine) RunSchedule(now, wall int64, name string) (id uint64, o Outcome) {
+	d := e.scheduleNamed(name)
+	if d == nil {
+		return 0, NotFound
+	}
+	if !e.compile(d) {
+		return 0, Failed
+	}
+	return e.fire(now, d, wall/second, d.mark)
+}
+
+// scheduleNamed returns a schedule that has a definition, or nil.
+func (e *Engine) scheduleNamed(name string) *scheduled {
+	s := &e.schedules
+	if s.stale {
+		s.relist()
+		s.due = e.now
+	}
+	if i, found := slices.BinarySearchFunc(s.list, name, compareName); found && s.list[i].text != "" {
+		return s.list[i]
+	}
+	return nil
+}
+
+// A ScheduleStatus describes a schedule.
+type ScheduleStatus struct {
+	Name, Text string
+	Runtime    bool // set at run time, not configured
+	Mark       Mark
+	Refusal    Outcome // of the last run; OK if it was not refused
+	Unreadable bool    // this version cannot compile Text
+	LastJob    State   // of the last job, if it exists
+	Exists     bool
+}
+
+// Schedules yields all schedules, by name.
+func (e *Engine) Schedules() iter.Seq[ScheduleStatus] {
+	return func(yield func(ScheduleStatus) bool) {
+		e.scheduleNamed("")
+		for _, d := range e.schedules.list {
+			if d.text == "" {
+				continue
+			}
+			st := ScheduleStatus{Name: d.name, Text: d.text, Runtime: d.runtime, Mark: d.mark, Refusal: d.refusal, Unreadable: d.unreadable}
+			if i, j := e.lookup(d.mark.Job); i != none {
+				st.Exists, st.LastJob = true, j.state()
+			}
+			if !yield(st) {
+				return
+			}
+		}
+	}
+}
+
+// ScheduleCounts returns the counts of all schedules.
+func (e *Engine) ScheduleCounts() ScheduleCounts { return e.schedules.counts }
