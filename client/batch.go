@@ -199,13 +199,13 @@ func (t *batchReserve) appendCommand(dst []byte, i int) []byte {
 	case i < 0:
 		return wire.AppendCommand(dst, &wire.Command{Op: wire.Delete, ID: t.ids[len(t.ids)+i]})
 	case i > 0:
-		return wire.AppendReserveTimeout(dst, 0)
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.ReserveTimeout})
 	case t.one:
 		return wire.AppendCommand(dst, &wire.Command{Op: wire.ReserveBatch, Count: uint32(t.max), Timeout: t.q.Timeout})
 	case t.q.wait == forever:
-		return wire.AppendReserve(dst)
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.Reserve})
 	}
-	return wire.AppendReserveTimeout(dst, t.q.Timeout)
+	return wire.AppendCommand(dst, &wire.Command{Op: wire.ReserveTimeout, Timeout: t.q.Timeout})
 }
 
 // takeReply handles the reply to command i, and reads the jobs of a batch that follow.

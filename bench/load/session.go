@@ -47,7 +47,7 @@ const (
 func newSession(sc *cycle, window int, body []byte) *session {
 	return &session{
 		script: sc,
-		put:    wire.AppendPut(nil, putPri, 0, putTTR, body),
+		put:    wire.AppendCommand(nil, &wire.Command{Op: wire.Put, Pri: putPri, TTR: putTTR, Body: body}),
 		body:   body,
 		ring:   make([]flight, window),
 	}
@@ -55,9 +55,9 @@ func newSession(sc *cycle, window int, body []byte) *session {
 
 // choose makes the connection use and watch only one tube, in one round trip.
 func (s *session) choose(tube string) error {
-	commands, n := wire.AppendWatch(wire.AppendUse(nil, tube), tube), 2
+	commands, n := wire.AppendCommand(wire.AppendCommand(nil, &wire.Command{Op: wire.Use, Tube: []byte(tube)}), &wire.Command{Op: wire.Watch, Tube: []byte(tube)}), 2
 	if tube != defaultTube {
-		commands, n = wire.AppendIgnore(commands, defaultTube), 3
+		commands, n = wire.AppendCommand(commands, &wire.Command{Op: wire.Ignore, Tube: []byte(defaultTube)}), 3
 	}
 	if _, err := s.conn.Write(commands); err != nil {
 		return err
@@ -111,11 +111,11 @@ func (s *session) fill(now int64, ph phase) {
 			}
 			s.out = append(s.out, s.put...)
 		case wire.Reserve:
-			s.out = wire.AppendReserve(s.out)
+			s.out = wire.AppendCommand(s.out, &wire.Command{Op: wire.Reserve})
 		case wire.ReserveTimeout:
-			s.out = wire.AppendReserveTimeout(s.out, 0)
+			s.out = wire.AppendCommand(s.out, &wire.Command{Op: wire.ReserveTimeout})
 		case wire.Delete:
-			s.out = wire.AppendDelete(s.out, id)
+			s.out = wire.AppendCommand(s.out, &wire.Command{Op: wire.Delete, ID: id})
 		default:
 			return
 		}

@@ -51,35 +51,35 @@ func TestAllocations(t *testing.T) {
 			lenReserved := func() int { return len("RESERVED  64\r\n") + digits() + 64 + 2 }
 			check("one by one", 0, func() {
 				id++
-				out = wire.AppendPut(out, 0, 0, 60, body)
+				out = wire.AppendCommand(out, &wire.Command{Op: wire.Put, TTR: 60, Body: body})
 				exchange(producer, len("INSERTED \r\n")+digits())
-				out = wire.AppendReserve(out)
+				out = wire.AppendCommand(out, &wire.Command{Op: wire.Reserve})
 				exchange(worker, lenReserved())
-				out = wire.AppendDelete(out, id)
+				out = wire.AppendCommand(out, &wire.Command{Op: wire.Delete, ID: id})
 				exchange(worker, len("DELETED\r\n"))
 			})
 			check("pipelined", 0, func() {
 				want := 0
 				for range 20 {
 					id++
-					out = wire.AppendPut(out, 0, 0, 60, body)
-					out = wire.AppendReserve(out)
-					out = wire.AppendDelete(out, id)
+					out = wire.AppendCommand(out, &wire.Command{Op: wire.Put, TTR: 60, Body: body})
+					out = wire.AppendCommand(out, &wire.Command{Op: wire.Reserve})
+					out = wire.AppendCommand(out, &wire.Command{Op: wire.Delete, ID: id})
 					want += len("INSERTED \r\nDELETED\r\n") + digits() + lenReserved()
 				}
 				exchange(producer, want)
 			})
 			check("waiting", 0, func() {
 				id++
-				out = wire.AppendReserve(out)
+				out = wire.AppendCommand(out, &wire.Command{Op: wire.Reserve})
 				exchange(worker, 0)
 				for look = 0; look == 0; looker.Do() {
 					time.Sleep(time.Microsecond) // lets the runtime look at the sockets
 				}
-				out = wire.AppendPut(out, 0, 0, 60, body)
+				out = wire.AppendCommand(out, &wire.Command{Op: wire.Put, TTR: 60, Body: body})
 				exchange(producer, len("INSERTED \r\n")+digits())
 				exchange(worker, lenReserved())
-				out = wire.AppendDelete(out, id)
+				out = wire.AppendCommand(out, &wire.Command{Op: wire.Delete, ID: id})
 				exchange(worker, len("DELETED\r\n"))
 			})
 		})

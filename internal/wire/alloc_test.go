@@ -41,28 +41,23 @@ func TestAllocations(t *testing.T) {
 		in := []byte(bc.in)
 		check("Next of "+bc.name, func() { p.Next(in, &cmd) })
 	}
-	half := AppendPut(nil, 0, 0, 1, body)
+	half := AppendCommand(nil, &Command{Op: Put, TTR: 1, Body: body})
 	half = half[:len(half)-3]
 	check("Next of half a put", func() { p.Next(half, &cmd) })
 	for _, tc := range replyTests {
 		check("ParseReply of "+tc.text, func() { ParseReply(tc.bytes, &r) })
 	}
 	for name, f := range map[string]func(){
-		"AppendPut":            func() { AppendPut(buf, 1, 2, 3, body) },
-		"AppendReserve":        func() { AppendReserve(buf) },
-		"AppendReserveTimeout": func() { AppendReserveTimeout(buf, 5) },
-		"AppendDelete":         func() { AppendDelete(buf, 1<<60) },
-		"AppendRelease":        func() { AppendRelease(buf, 1, 2, 3) },
-		"AppendUse":            func() { AppendUse(buf, "mail") },
-		"AppendInserted":       func() { AppendInserted(buf, 1<<60) },
-		"AppendReserved":       func() { AppendReserved(buf, 1<<60, body) },
-		"AppendUsing":          func() { AppendUsing(buf, "mail") },
-		"AppendWord":           func() { AppendWord(buf, TimedOut) },
-		"AppendList in parts":  func() { AppendDataEnd(AppendListItem(AppendListStart(buf, 1, 4), "mail")) },
-		"AppendStats":          func() { AppendStats(buf, &s) },
-		"AppendTubeStats":      func() { AppendTubeStats(buf, &TubeStats{}) },
-		"AppendListed":         func() { AppendListed(buf, &listed) },
-		"AppendJobStats":       func() { AppendJobStats(buf, &JobStats{}) },
+		"AppendCommand":       func() { AppendCommand(buf, &Command{Op: Put, Pri: 1, Delay: 2, TTR: 3, Body: body}) },
+		"AppendInserted":      func() { AppendInserted(buf, 1<<60) },
+		"AppendReserved":      func() { AppendReserved(buf, 1<<60, body) },
+		"AppendUsing":         func() { AppendUsing(buf, "mail") },
+		"AppendWord":          func() { AppendWord(buf, TimedOut) },
+		"AppendList in parts": func() { AppendDataEnd(AppendListItem(AppendListStart(buf, 1, 4), "mail")) },
+		"AppendStats":         func() { AppendStats(buf, &s) },
+		"AppendTubeStats":     func() { AppendTubeStats(buf, &TubeStats{}) },
+		"AppendListed":        func() { AppendListed(buf, &listed) },
+		"AppendJobStats":      func() { AppendJobStats(buf, &JobStats{}) },
 	} {
 		check(name, f)
 	}

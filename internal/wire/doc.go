@@ -19,7 +19,7 @@
 //		// execute cmd: out = wire.AppendInserted(out, id), ...
 //	}
 //
-// A client appends commands ([AppendPut], [AppendReserve], ...) and parses replies with
+// A client appends commands ([AppendCommand]) and parses replies with
 // [ParseReply], [ParseDict] and [ParseList].
 //
 // Each command is a row of the table in table.go: verb, arguments, counter. Parser,

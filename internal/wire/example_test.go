@@ -34,9 +34,9 @@ func ExampleParser() {
 	// "put 0 0 60 5\r\nhe" needs 21 bytes
 }
 
-func ExampleAppendPut() {
-	out := wire.AppendUse(nil, "mail")
-	out = wire.AppendPut(out, 1024, 0, 60, []byte("hello"))
+func ExampleAppendCommand() {
+	out := wire.AppendCommand(nil, &wire.Command{Op: wire.Use, Tube: []byte("mail")})
+	out = wire.AppendCommand(out, &wire.Command{Op: wire.Put, Pri: 1024, TTR: 60, Body: []byte("hello")})
 	fmt.Printf("%q\n", out)
 	// Output: "use mail\r\nput 1024 0 60 5\r\nhello\r\n"
 }

@@ -117,14 +117,6 @@ func Step(usual int) (first, step int) {
 	return 1 + rand.IntN(usual), usual
 }
 
-// Time returns the duration of a test that normally runs for usual.
-func Time(usual time.Duration) time.Duration {
-	if *limit > 0 {
-		return *limit
-	}
-	return usual
-}
-
 // One returns the seed of a test with one seed. If the test fails, One logs the command
 // that repeats it.
 func One(t testing.TB) uint64 {

@@ -53,7 +53,7 @@ func starve(c *group) {
 
 // crowd makes connections that stop within a command, and drops them.
 func crowd(c *group) {
-	half := wire.AppendPut(nil, 0, 0, 9, make([]byte, 65_435))
+	half := wire.AppendCommand(nil, &wire.Command{Op: wire.Put, TTR: 9, Body: make([]byte, 65_435)})
 	for range 200 {
 		nc := c.members[0].dial()
 		defer nc.Close()

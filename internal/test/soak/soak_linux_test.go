@@ -150,7 +150,7 @@ func TestMemoryComesBack(t *testing.T) {
 	p := c.members[0]
 	p.args = []string{"--stall-timeout", "1h"}
 	c.must(p.start())
-	half := wire.AppendPut(nil, 0, 0, 9, make([]byte, 65_435))
+	half := wire.AppendCommand(nil, &wire.Command{Op: wire.Put, TTR: 9, Body: make([]byte, 65_435)})
 	var all []io.Closer
 	for range 1500 {
 		nc := p.dial()

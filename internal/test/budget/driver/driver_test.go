@@ -50,9 +50,9 @@ func TestAllocations(t *testing.T) {
 // What a script says for a job is what a client would say.
 func TestScript(t *testing.T) {
 	write := func(dst []byte, id uint64, tube string) []byte {
-		dst = wire.AppendUse(dst, tube)
-		dst = wire.AppendRelease(dst, id, 1111111111, 0)
-		return wire.AppendDelete(dst, id)
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Use, Tube: []byte(tube)})
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Release, ID: id, Pri: 1111111111})
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.Delete, ID: id})
 	}
 	s := newScript(write)
 	for _, id := range []uint64{firstID, firstID + 987654321, 2222222222} {
@@ -75,10 +75,10 @@ func TestUnknownScenario(t *testing.T) {
 // reserve that waits.
 func TestFailuresAreNoticed(t *testing.T) {
 	for name, send := range map[string]func(*client){
-		"not found": func(c *client) { c.send(wire.AppendDelete(nil, 1)) },
+		"not found": func(c *client) { c.send(wire.AppendCommand(nil, &wire.Command{Op: wire.Delete, ID: 1})) },
 		"waiting": func(c *client) {
-			c.send(wire.AppendReserve(nil))
-			c.send(wire.AppendReserve(nil))
+			c.send(wire.AppendCommand(nil, &wire.Command{Op: wire.Reserve}))
+			c.send(wire.AppendCommand(nil, &wire.Command{Op: wire.Reserve}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -141,7 +141,7 @@ func eachJob(q *queue, write func(dst []byte, id uint64, _ string) []byte, befor
 func jobLife(q *queue) func() { return eachJob(q, life) }
 
 func life(dst []byte, id uint64, _ string) []byte {
-	return wire.AppendDelete(wire.AppendReserve(appendPut(dst, 0)), id)
+	return wire.AppendCommand(wire.AppendCommand(appendPut(dst, 0), &wire.Command{Op: wire.Reserve}), &wire.Command{Op: wire.Delete, ID: id})
 }
 
 // wanting is jobLife with a worker that has sent "want".
@@ -178,14 +178,14 @@ func batches(q *queue) func() {
 // twoTries releases a job and reserves it again.
 func twoTries(q *queue) func() {
 	return eachJob(q, func(dst []byte, id uint64, _ string) []byte {
-		dst = wire.AppendReserve(appendPut(dst, 0))
-		dst = wire.AppendReserve(wire.AppendRelease(dst, id, 0, 0))
-		return wire.AppendDelete(dst, id)
+		dst = wire.AppendCommand(appendPut(dst, 0), &wire.Command{Op: wire.Reserve})
+		dst = wire.AppendCommand(wire.AppendCommand(dst, &wire.Command{Op: wire.Release, ID: id}), &wire.Command{Op: wire.Reserve})
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.Delete, ID: id})
 	})
 }
 
 func appendPut(dst []byte, delay uint32) []byte {
-	return wire.AppendPut(dst, 0, delay, ttr, make([]byte, bodySize))
+	return wire.AppendCommand(dst, &wire.Command{Op: wire.Put, Delay: delay, TTR: ttr, Body: make([]byte, bodySize)})
 }
 
 // anotherTube puts, reserves and deletes a job in a tube that the client has not used or
@@ -195,12 +195,12 @@ func anotherTube(q *queue) func() {
 	q.fill(tubes, engine.Spec{Delay: 1 << 31}, func(i int) string { return tubeName(firstTube + i) })
 	c := newClient(q)
 	s := newScript(func(dst []byte, id uint64, tube string) []byte {
-		dst = wire.AppendUse(dst, tube)
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Use, Tube: []byte(tube)})
 		dst = appendPut(dst, 0)
-		dst = wire.AppendWatch(dst, tube)
-		dst = wire.AppendReserve(dst)
-		dst = wire.AppendIgnore(dst, tube)
-		return wire.AppendDelete(dst, id)
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Watch, Tube: []byte(tube)})
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Reserve})
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Ignore, Tube: []byte(tube)})
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.Delete, ID: id})
 	})
 	k := 0
 	return func() {
@@ -217,8 +217,8 @@ func delayed(q *queue) func() {
 	q.fill(100000, engine.Spec{Delay: 1 << 31}, inDefault)
 	c := newClient(q)
 	s := newScript(func(dst []byte, id uint64, _ string) []byte {
-		dst = wire.AppendReserve(dst)
-		dst = wire.AppendDelete(dst, id)
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Reserve})
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Delete, ID: id})
 		return appendPut(dst, 1)
 	})
 	c.send(appendPut(nil, 1))
@@ -233,7 +233,7 @@ func delayed(q *queue) func() {
 func timeout(q *queue) func() {
 	c := newClient(q)
 	c.send(appendPut(nil, 0))
-	reserve := wire.AppendReserve(nil)
+	reserve := wire.AppendCommand(nil, &wire.Command{Op: wire.Reserve})
 	return func() {
 		q.pass(2 * ttr * time.Second)
 		c.send(reserve)
@@ -254,25 +254,27 @@ func oneJob(q *queue, write func(dst []byte, id uint64, _ string) []byte) func()
 
 func touchRelease(q *queue) func() {
 	return oneJob(q, func(dst []byte, id uint64, _ string) []byte {
-		dst = wire.AppendReserve(dst)
-		dst = wire.AppendTouch(dst, id)
-		return wire.AppendRelease(dst, id, 0, 0)
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Reserve})
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Touch, ID: id})
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.Release, ID: id})
 	})
 }
 
 func buryKick(q *queue) func() {
 	return oneJob(q, func(dst []byte, id uint64, _ string) []byte {
-		dst = wire.AppendReserve(dst)
-		dst = wire.AppendBury(dst, id, 0)
-		return wire.AppendKick(dst, 1)
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Reserve})
+		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Bury, ID: id})
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.Kick, Count: 1})
 	})
 }
 
 // wake puts a job while a worker waits for it.
 func wake(q *queue) func() {
 	producer, worker := newClient(q), newClient(q)
-	put, reserve := appendPut(nil, 0), wire.AppendReserve(nil)
-	s := newScript(func(dst []byte, id uint64, _ string) []byte { return wire.AppendDelete(dst, id) })
+	put, reserve := appendPut(nil, 0), wire.AppendCommand(nil, &wire.Command{Op: wire.Reserve})
+	s := newScript(func(dst []byte, id uint64, _ string) []byte {
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.Delete, ID: id})
+	})
 	return func() {
 		q.pass(time.Microsecond)
 		q.id++
