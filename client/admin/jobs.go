@@ -217,6 +217,39 @@ type ReservedJob struct {
 	Identity  string `json:"identity,omitempty" minlen:"1"`  // Identity of the connection.
 }
 
+// ListFailures is the input of Client.ListFailures.
+type ListFailures struct {
+	// Failures in this tube. Commas separate several tubes; `*` matches any characters, `?`
+	// one.
+	Tube  string `query:"tube"`
+	Limit int    `query:"limit" min:"1" max:"1000" default:"100"` // Maximum number of groups.
+}
+
+// Failures are the groups of failed jobs in a sample, the largest first.
+type Failures struct {
+	Groups []FailureGroup `json:"groups"`
+	Found  int            `json:"found"`  // Number of groups in the sample.
+	Looked uint64         `json:"looked"` // Number of jobs in the sample.
+	// Number of buried, delayed and ready jobs; absent if the client has no right to see it.
+	Total *uint64 `json:"total,omitempty"`
+}
+
+// A FailureGroup has the jobs of a tube in a state that failed for the same reason.
+type FailureGroup struct {
+	Tube   string `json:"tube" as:"TubeName"`
+	State  string `json:"state" as:"State"`
+	Origin string `json:"origin,omitempty" as:"TubeName"` // Tube from which a policy moved the first of the jobs.
+	Class  string `json:"class,omitempty" minlen:"1"`     // Class of the jobs; absent if their bodies name none.
+	// Reason that the workers gave, with `*` for each number and id. Without one, the end of
+	// the last attempt: `timeout`, `closed`, `released` or `buried`; or the setting of the
+	// policy that buried the job.
+	Reason string `json:"reason" minlen:"1"`
+	Jobs   uint64 `json:"jobs"`            // In the sample.
+	First  int64  `json:"first,omitempty"` // Time of the first failure, in seconds since 1970; absent if unknown.
+	Last   int64  `json:"last,omitempty"`  // Time of the last failure, in seconds since 1970; absent if unknown.
+	Q      string `json:"q"`               // Search for the jobs of the group.
+}
+
 // ListClasses is the input of Client.ListClasses.
 type ListClasses struct {
 	OfTube

@@ -276,6 +276,16 @@ func (c *Client) ListClasses(ctx context.Context, in *ListClasses) (Classes, err
 	return ask[Classes](ctx, c, "GET /tubes/{tube}/classes", in)
 }
 
+// ListFailures is GET /failures. Group failed jobs by tube, class and reason.
+//
+// Failed jobs are buried, or wait for another attempt. The sample covers the first jobs
+// of each tube: buried, then delayed, then ready ones. It ends after 50,000 jobs, 32 MiB
+// of bodies or 100 ms. To change the jobs of a group, start a task with its state and
+// `q`.
+func (c *Client) ListFailures(ctx context.Context, in *ListFailures) (Failures, error) {
+	return ask[Failures](ctx, c, "GET /failures", in)
+}
+
 // ListReserved is GET /reserved. List the reserved jobs of all tubes, the longest held
 // first.
 //

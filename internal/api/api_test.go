@@ -231,6 +231,10 @@ func TestStory(t *testing.T) {
 	// A job that a policy has moved to a tube of dead jobs returns to its origin, even after a kick.
 	dead := r.dead("origin", "dead")
 	path := fmt.Sprint("/jobs/", dead)
+	var failures admin.Failures
+	if r.want(200, "GET", "/failures", "", &failures); len(failures.Groups) != 1 || failures.Groups[0].Tube != "dead" || failures.Groups[0].Origin != "origin" || failures.Groups[0].Reason != "released" {
+		t.Errorf("%+v", failures)
+	}
 	r.want(204, "POST", path+"/kick", "", nil)
 	r.want(204, "POST", path+"/redrive", "", nil)
 	if r.want(200, "GET", path, "", &j); j.Tube != "origin" || j.State != "ready" || j.Origin != "" || j.Kicks != 1 {

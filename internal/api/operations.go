@@ -140,6 +140,7 @@ var operations = sync.OnceValue(func() []*operation {
 
 		declare(row{ID: "searchAll", Route: "GET /search", Tag: "jobs", Needs: bodiesAnywhere, Success: "A page."}, (*request).searchAll),
 		declare(row{ID: "listReserved", Route: "GET /reserved", Tag: "jobs", Needs: statsAnywhere, Success: "A page of jobs."}, (*request).listReserved),
+		declare(row{ID: "listFailures", Route: "GET /failures", Tag: "jobs", Needs: bodiesAnywhere, Success: "The groups."}, (*request).listFailures),
 		declare(row{ID: "exportAll", Route: "GET /export", Tag: "jobs", Needs: bodiesAnywhere, Type: ndjson, Success: "A job on each line."}, (*request).exportAll),
 		declare(row{ID: "importAll", Route: "POST /import", Tag: "jobs", Needs: putAnywhere, Success: "All jobs were put."}, (*request).importAll),
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -58,6 +59,14 @@ func (s *search) matches(j *scannedJob, rd *reading) bool {
 	if s.query != nil && !s.query.Fits(j.State.String(), func(name string) (int64, bool) { return numberOf(name, &j.JobStats) }) || s.tubes != nil && !s.tubes.Matches(j.Tube) {
 		return false
 	}
+	if s.query != nil && len(s.query.Reasons) > 0 {
+		reason := reasonOf(&j.JobStats)
+		for _, pattern := range s.query.Reasons {
+			if reason == "" || !access.Match(pattern, reason) {
+				return false
+			}
+		}
+	}
 	for _, c := range s.choice {
 		if !slices.ContainsFunc(c, func(o option) bool { return o.matches(j, rd) != o.not }) {
 			return false
@@ -68,7 +77,16 @@ func (s *search) matches(j *scannedJob, rd *reading) bool {
 
 // numberOf returns an attribute of a job, or false if the job lacks it.
 func numberOf(name string, st *engine.JobStats) (n int64, ok bool) {
-	return numbers[name](st), name != "held" && name != "touches" || st.State == engine.Reserved
+	switch name {
+	case "held", "touches":
+		ok = st.State == engine.Reserved
+	case "buried":
+		f, _ := st.Failure()
+		ok = st.State == engine.Buried && f.Buried > 0
+	default:
+		ok = true
+	}
+	return numbers[name](st), ok
 }
 
 // numbers are the attributes of a job that queries can compare.
@@ -88,6 +106,10 @@ var numbers = map[string]func(*engine.JobStats) int64{
 	"ttr":      func(st *engine.JobStats) int64 { return int64(st.TTR) },
 	"held":     func(st *engine.JobStats) int64 { return seconds(st.Held) },
 	"touches":  func(st *engine.JobStats) int64 { return int64(st.Touches) },
+	"buried": func(st *engine.JobStats) int64 {
+		f, _ := st.Failure()
+		return int64(time.Since(time.UnixMilli(f.Buried)) / time.Second)
+	},
 }
 
 // jobSearch parses a search. All its conditions must hold.

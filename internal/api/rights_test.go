@@ -76,7 +76,7 @@ func TestRights(t *testing.T) {
 		"peek, peek mail, both, both mail":   "getBody",
 		"manage, manage mail, reserve, reserve mail": "deleteJob",
 		"manage, manage mail, manage other":          "listTasks",
-		"both, both mail, both other":                "searchAll exportAll",
+		"both, both mail, both other":                "searchAll exportAll listFailures",
 		"both, both mail":                            "searchTube exportTube listClasses",
 		"":                                           "copyJob", // it needs put on the other tube, too
 	} {

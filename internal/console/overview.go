@@ -163,6 +163,9 @@ func (r *request) newAttention(f admin.Finding) attention {
 		}
 		return at(withQuery(r.site.Base+"tubes", "q", f.Like), "See them")
 	case f.Kind == "buried":
+		if r.mayPeek(f.Tube) {
+			return at(withQuery(r.site.Base+"failures", "tube", f.Tube), "See why")
+		}
 		return at(r.tubeLink(f.Tube, "buried"), "See them")
 	case f.Kind == "held":
 		return at(withQuery(r.site.Base+"working", "tube", f.Tube), "See it")

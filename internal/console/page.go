@@ -114,7 +114,7 @@ func (p *page) MayHere(right string) bool {
 }
 
 // sections are the pages of the navigation.
-var sections = []string{"overview", "tubes", "working", "connections", "activity", "server"}
+var sections = []string{"overview", "tubes", "failures", "working", "connections", "activity", "server"}
 
 // Opens reports whether the user can open a section, or search.
 func (p *page) Opens(section string) bool {
@@ -123,7 +123,7 @@ func (p *page) Opens(section string) bool {
 		return p.MayEverywhere("stats")
 	case "activity":
 		return slices.Contains(p.Me.Anywhere, "manage")
-	case "search":
+	case "search", "failures":
 		return p.May("stats") && p.May("peek")
 	}
 	return p.May("stats") || len(p.Me.Anywhere) == 0

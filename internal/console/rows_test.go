@@ -79,7 +79,7 @@ func TestNames(t *testing.T) {
 	r.put("mail", "x")
 	r.put("mailing", "x")
 	for _, test := range []struct{ token, q, want string }{
-		{rootToken, "re", "releases:"}, {rootToken, "x ti", "x timeouts:"}, {rootToken, "tube:mail,mai", "tube:mail,mail tube:mail,mailing"}, {rootToken, "a state:buried,r", "a state:buried,ready a state:buried,reserved"},
+		{rootToken, "rel", "releases:"}, {rootToken, "x ti", "x timeouts:"}, {rootToken, "tube:mail,mai", "tube:mail,mail tube:mail,mailing"}, {rootToken, "a state:buried,r", "a state:buried,ready a state:buried,reserved"},
 		{mailerToken, "tube:m", "tube:mail"}, {rootToken, "", ""}, {rootToken, "a ", ""}, {rootToken, "user.id:1", ""}, {rootToken, "<b", ""},
 	} {
 		var got []string

@@ -2,6 +2,7 @@
 //
 //	tube:mail-*  state:buried,delayed  id:17  age>10m  tries>=3  size>1k    an attribute of the job
 //	user.id:17  amount>100  user.id:*  /user/id:17  /user/id = 17           a value in the body: at a path, or at a JSON pointer
+//	reason:timeout  reason="SMTP*"                                          the reason of the last failure, a part or all of it
 //	word  "some text"  /regular expression/                                 text in the body
 //	not state:buried  mail or news                                          a negated part; alternatives
 //
@@ -24,6 +25,7 @@ type Query struct {
 	Tubes   []string // names or patterns with * and ?, one of which must match; nil for all
 	States  []string // one of which must match; nil for all
 	Numbers []Number
+	Reasons []string // patterns with * and ? of the reason of the last failure; all must match
 	Bodies  []Body
 	Choices []Choice
 }
@@ -76,7 +78,7 @@ var states = op.States
 // numbers are the names of Numbers, with the units of their values.
 var numbers = map[string]map[string]float64{
 	"id": nil, "pri": nil, "priority": nil, "tries": nil, "timeouts": nil, "releases": nil, "buries": nil, "kicks": nil, "touches": nil, "size": sizes,
-	"age": times, "held": times, "left": times, "delay": times, "ttr": times,
+	"age": times, "held": times, "buried": times, "left": times, "delay": times, "ttr": times,
 }
 
 var (
@@ -103,6 +105,7 @@ func Parse(text string) (*Query, error) {
 		one := c[0].Query
 		q.Tubes, q.States = append(q.Tubes, one.Tubes...), append(q.States, one.States...)
 		q.Numbers, q.Bodies = append(q.Numbers, one.Numbers...), append(q.Bodies, one.Bodies...)
+		q.Reasons = append(q.Reasons, one.Reasons...)
 	}
 	return q, nil
 }
@@ -182,6 +185,13 @@ func (p *parser) part(q *Query) error {
 	if err != nil {
 		return err
 	}
+	if name == "reason" && (op == ":" || op == "=") {
+		if op == ":" {
+			value = "*" + value + "*"
+		}
+		q.Reasons = append(q.Reasons, value)
+		return nil
+	}
 	if op == ":" {
 		op = "="
 	} else if !strings.HasPrefix(name, "/") && !isNumber(name) {
@@ -228,7 +238,7 @@ func (q *Query) condition(name, op, value string) error {
 
 // Names returns the names of conditions, with their operators.
 func Names() []string {
-	all := []string{"class:", "not ", "or ", "state:", "tube:"}
+	all := []string{"class:", "not ", "or ", "reason:", "state:", "tube:"}
 	for name := range numbers {
 		op := ">"
 		if numbers[name] == nil {

@@ -16,6 +16,9 @@ func (q *Query) Words() (parts []string) {
 	for _, n := range q.Numbers {
 		parts = append(parts, "with "+n.Name+sign(n.Op)+n.Text)
 	}
+	for _, reason := range q.Reasons {
+		parts = append(parts, "whose reason is "+reason)
+	}
 	for _, b := range q.Bodies {
 		switch {
 		case b.Kind == Text:

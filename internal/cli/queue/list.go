@@ -23,11 +23,12 @@ export' writes all of them.
 
 With --find, a job must meet all conditions of QUERY:
   word "some text" /regexp/            text in the body
+  reason:SMTP                          reason of the last failure, or timeout, closed ...
   class:*Mail                          class or task of a known framework
   user.id:17  amount>100  /user/id:17  value in the body, at a path or a JSON pointer
   tube:mail-*  state:buried,delayed    tube and state
   age>10m tries>=3 size>1k pri<1024    number or time; also id, left, held, touches,
-                                       delay, ttr, timeouts, releases, buries, kicks
+                                       buried, delay, ttr, timeouts, releases, kicks
   not state:ready  tries>3 or age>1h   negated condition; one of two conditions
 Packed bodies (gzip, zlib, base64, PHP, MessagePack) are decoded.`
 

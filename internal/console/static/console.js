@@ -241,7 +241,7 @@
   const keys = {
     "/": () => find(), f: () => $("main [data-search]")?.focus(), j: () => move(1), k: () => move(-1), "[": () => click("a[data-first]"), "]": () => click("a[data-next]"), " ": () => button.click(), "?": () => tell(),
     x: () => { const c = $("input[type=checkbox]", rows()[row] ?? document.createElement("p")); if (c) { c.checked = !c.checked; count(); } }, Enter: () => $("td.name a", rows()[row] ?? document.createElement("p"))?.click(),
-    "g o": () => go(""), "g t": () => go("tubes"), "g w": () => go("working"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"), K: () => act("kick-job", "kick-tube"), B: () => act("bury-job"), R: () => act("redrive-job", "redrive-jobs"), D: () => act("delete-job", "clear-tube"), m: () => act("move-job"), p: () => act("pause-tube", "resume-tube"),
+    "g o": () => go(""), "g t": () => go("tubes"), "g x": () => go("failures"), "g w": () => go("working"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"), K: () => act("kick-job", "kick-tube"), B: () => act("bury-job"), R: () => act("redrive-job", "redrive-jobs"), D: () => act("delete-job", "clear-tube"), m: () => act("move-job"), p: () => act("pause-tube", "resume-tube"),
     u: () => all(".crumbs a").pop()?.click(), s: () => { const menu = $(".sites"); if (menu) { menu.open = true; $("a", menu).focus(); } }, "g f": () => go("search"),
   };
   const isSeen = (e) => e.getClientRects().length > 0; // a field of a closed dialog can keep the focus

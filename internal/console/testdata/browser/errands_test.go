@@ -174,3 +174,46 @@ func TestSinceWhen(t *testing.T) {
 		}
 	}
 }
+
+// These errands take as few clicks at every width: to retry all failures of one reason, and to find who has held a job longest.
+func TestErrandsAtAllWidths(t *testing.T) {
+	s := start(t)
+	s.put("held", "x", 1)
+	s.say("watch held")
+	s.say("reserve")
+	s.replies.ReadString('\n') // its body
+	s.say("use mail")
+	ctx := browse(t)
+	for _, width := range []int64{360, 414, 768, 1024, 1280, 1920} {
+		var ids []string
+		for i, reason := range []string{"SMTPError: 535 for 17", "SMTPError: 535 for 234", "out of memory"} {
+			id := strings.TrimPrefix(s.say("put 1 0 60", fmt.Sprintf(`{"displayName":"Send","data":{"n":%d}}`, i)), "INSERTED ")
+			s.say("reserve-job " + id)
+			s.replies.ReadString('\n')
+			if got := s.say("note " + id + " " + reason); got != "NOTED" {
+				t.Fatal(got)
+			}
+			s.say("bury " + id + " 1")
+			ids = append(ids, id)
+		}
+		do(t, ctx, chromedp.EmulateViewport(width, 900), visit(s.url("")))
+		h := &hand{t: t, ctx: ctx}
+		h.click(`nav a[href$="/failures"]`)
+		h.click("table.failures tbody tr:first-child .button")
+		h.click(answer)
+		until(t, ctx, `document.querySelector('main').innerText.includes("2 jobs kicked.")`)
+		if h.clicks != 3 {
+			t.Errorf("%d px: %d clicks to retry all failures of one reason", width, h.clicks)
+		}
+		for _, id := range ids {
+			s.say("delete " + id)
+		}
+		do(t, ctx, visit(s.url("")))
+		h = &hand{t: t, ctx: ctx}
+		h.click(`nav a[href$="/working"]`)
+		until(t, ctx, `document.querySelector('td[data-label="Held by"] a')?.getClientRects().length && document.querySelector('td[data-label="Held for"]').innerText != ""`)
+		if h.clicks != 1 {
+			t.Errorf("%d px: %d clicks to find who has held a job longest", width, h.clicks)
+		}
+	}
+}

@@ -43,6 +43,11 @@ func TestWidths(t *testing.T) {
 	}
 	s.put("a-tube-with-a-very-long-name-of-a-tenant-in-a-region-of-the-world", `{"displayName":"App\\Jobs\\SendMail","job":"x","data":{"to":"ann@example.com"}}`, 3)
 	s.put("mail", strings.Repeat("a body without any structure ", 20), 60)
+	id := strings.TrimPrefix(s.say("put 1 0 60", `{"displayName":"App\\Jobs\\Tenants\\SendMailToEveryone","data":{}}`), "INSERTED ")
+	s.say("reserve-job " + id)
+	s.replies.ReadString('\n') // the body
+	s.say("note " + id + " SMTPAuthenticationError: 535 5.7.8 Username and password not accepted for operator@a-very-long-host-name.of-a-tenant.example.com (https://support.example.com/mail/?p=BadCredentials)")
+	s.say("bury " + id + " 1")
 	s.say("watch mail")
 	s.say("reserve")
 	s.replies.ReadString('\n') // the body
@@ -51,7 +56,7 @@ func TestWidths(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/' && !document.querySelector('#help').hidden")
 	for name, path := range map[string]string{
 		"overview": "", "tubes": "tubes", "dead-tube": "tube/payments.dead", "tube": "tube/mail?state=ready", "reserved": "tube/mail?state=reserved", "job": "job/1", "edit": "job/1/edit", "put": "tube/mail/put",
-		"search": "search?q=customer", "working": "working", "policies": "policies", "connections": "connections?only=holding&sort=-held", "connection": "connection/1", "activity": "activity", "server": "server", "policy": "tube/payments/policy",
+		"search": "search?q=customer", "failures": "failures", "working": "working", "policies": "policies", "connections": "connections?only=holding&sort=-held", "connection": "connection/1", "activity": "activity", "server": "server", "policy": "tube/payments/policy",
 		"confirm": "confirm?do=pause-tube&tube=mail", "redrive": "confirm?do=redrive-jobs&tube=payments.dead&state=buried", "find": "find?q=x", "import": "tube/mail/import", "nothing": "job/99",
 	} {
 		for _, width := range allWidths {

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/decode"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/query"
+)
+
+// failedStates are the states of failed jobs, in the order of the sample.
+var failedStates = []engine.State{engine.Buried, engine.Delayed, engine.Ready}
+
+// leastOfPlace is the minimum size of the sample of a tube in a state.
+const leastOfPlace = 100
+
+// reasonOf returns the reason of a job's last failure, or an empty string.
+func reasonOf(st *engine.JobStats) string {
+	f, _ := st.Failure()
+	switch {
+	case f.Note != "":
+		return f.Note
+	case f.End == engine.Taken && st.State != engine.Buried: // by an operator
+		return ""
+	case f.End != 0:
+		return f.End.String()
+	case st.State == engine.Buried:
+		return cmp.Or(f.Policy, "buried")
+	}
+	return ""
+}
+
+// varying matches numbers and ids in a reason.
+var varying = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\b[a-fA-F]*[0-9][0-9a-fA-F]{7,}\b|[0-9]+`)
+
+// listFailures groups the failed jobs of a sample.
+func (r *request) listFailures(in *admin.ListFailures) (out admin.Failures, err error) {
+	s := &search{states: failedStates}
+	if in.Tube != "" {
+		s.tubes = strings.Split(in.Tube, ",")
+	}
+	tubes, total, err := r.searched(nil, s)
+	if err != nil {
+		return out, err
+	}
+	end, err := r.beginScan(aPage)
+	if err != nil {
+		return out, err
+	}
+	defer end()
+	out.Total = total
+	w := jobScan{bodies: searchedBytes}
+	for _, state := range failedStates {
+		w.places = append(w.places, placesOf(tubes, []engine.State{state})...)
+	}
+	w.page = max(leastOfPlace, jobsPerSearch/max(len(w.places), 1))
+	type key struct{ tube, state, class, reason string }
+	by := make(map[key]*admin.FailureGroup)
+	out.Looked, err = r.sample(&w, func(j *scannedJob) {
+		reason := reasonOf(&j.JobStats)
+		if reason == "" {
+			return
+		}
+		one := r.jobOf(&j.JobStats)
+		k := key{tube: j.Tube, state: one.State, reason: varying.ReplaceAllString(reason, "*")}
+		k.class, _ = decode.Describe(j.body)
+		g := by[k]
+		if g == nil {
+			g = &admin.FailureGroup{Tube: k.tube, State: k.state, Origin: one.Origin, Class: k.class, Reason: k.reason}
+			by[k] = g
+		}
+		g.Jobs++
+		if f := one.Failure; f != nil {
+			at := cmp.Or(f.At, f.Buried)
+			g.First, g.Last = min(cmp.Or(g.First, at), at), max(g.Last, at)
+		}
+	})
+	out.Found = len(by)
+	out.Groups = make([]admin.FailureGroup, 0, len(by))
+	for _, g := range by {
+		class := "not class:*"
+		if g.Class != "" {
+			class = "class:" + query.Quote(g.Class)
+		}
+		g.Q = fmt.Sprintf("tube:%s state:%s reason=%s %s", g.Tube, g.State, query.Quote(g.Reason), class)
+		out.Groups = append(out.Groups, *g)
+	}
+	slices.SortFunc(out.Groups, func(a, b admin.FailureGroup) int {
+		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), cmp.Compare(b.Last, a.Last), strings.Compare(a.Q, b.Q))
+	})
+	out.Groups = out.Groups[:min(len(out.Groups), in.Limit)]
+	return out, err
+}

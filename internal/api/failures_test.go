@@ -1,0 +1,85 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// TestFailures groups failed jobs by tube, class and reason. The search of each group finds its jobs, and a task with it changes them.
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := rightsPolicy(t)
+		who := known["both"]
+		r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
+		r.in(func(e *engine.Engine, now int64) {
+			e.SetPolicies(onePolicy{&engine.Policy{MaxTimeouts: 1, Exhausted: engine.MoveExhausted, DeadTube: "other"}})
+			s := e.Open(nil)
+			fail := func(tube, body, note string, end func(id uint64)) {
+				id, _ := e.PutInto(now, []byte(tube), engine.Spec{TTR: 1}, []byte(body))
+				if end == nil {
+					return
+				}
+				e.ReserveJob(now, s, id)
+				if note != "" {
+					e.Note(s, id, []byte(note))
+				}
+				end(id)
+			}
+			bury := func(id uint64) { e.Bury(s, id, 0) }
+			later := func(id uint64) { e.Release(now, s, id, 0, 99) }
+			fail("mail", `{"displayName":"Send"}`, "SMTPError: 535 for user 17", bury)
+			fail("mail", `{"displayName":"Send"}`, "SMTPError: 535 for user 234", bury)
+			fail("mail", `{"displayName":"Send"}`, "SMTPError: 4e0f7a2c-55aa-4b3e-9d6b-0242ac120002 is gone", later)
+			fail("mail", "text", "SMTPError: 535 for user 1", bury)
+			fail("mail", "text", "", bury)
+			fail("mail", "text", "", nil)
+			fail("news", "text", "", func(id uint64) { e.Tick(now + 2e9) })
+			fail("mail", "text", "", func(id uint64) { e.ReleaseJob(now, id, 0, 0) }) // by an operator
+		})
+		time.Sleep(3 * time.Second)
+		for _, test := range []struct{ who, query, want string }{
+			{"both", "", "2 mail buried Send SMTPError: * for user * | 1 other buried  timeout from news | 1 mail buried  SMTPError: * for user * | 1 mail buried  buried | 1 mail delayed Send SMTPError: * is gone"},
+			{"both", "?tube=o*", "1 other buried  timeout from news"},
+			{"both other", "", "1 other buried  timeout"},
+			{"both", "?limit=1", "2 mail buried Send SMTPError: * for user *"},
+		} {
+			who = known[test.who]
+			var page admin.Failures
+			r.want(200, "GET", "/failures"+test.query, "", &page)
+			var all []string
+			for _, g := range page.Groups {
+				one := fmt.Sprint(g.Jobs, " ", g.Tube, " ", g.State, " ", g.Class, " ", g.Reason)
+				if g.Origin != "" {
+					one += " from " + g.Origin
+				}
+				all = append(all, one)
+				var found admin.Found
+				if r.want(200, "GET", "/search?q="+url.QueryEscape(g.Q), "", &found); uint64(len(found.Jobs)) != g.Jobs {
+					t.Errorf("%s finds %+v", g.Q, found)
+				}
+				if since := time.Since(time.Unix(g.First, 0)); since < 0 || since > time.Minute || g.Last < g.First {
+					t.Errorf("%+v", g)
+				}
+			}
+			if got := strings.Join(all, " | "); got != test.want {
+				t.Errorf("%s %s:\n%s, want\n%s", test.who, test.query, got, test.want)
+			}
+		}
+		who = known["both"]
+		for q, want := range map[string]int{"reason:smtp": 0, "reason:SMTP": 4, "reason=SMTP*17": 1, "not reason:* state:buried": 0, "buried<1h": 5, "buried>1h": 0, "not buried<1h": 3, "reason:timeout": 1} {
+			var found admin.Found
+			if r.want(200, "GET", "/search?q="+url.QueryEscape(q), "", &found); len(found.Jobs) != want {
+				t.Errorf("%s: %d jobs, want %d: %+v", q, len(found.Jobs), want, found)
+			}
+		}
+	})
+}

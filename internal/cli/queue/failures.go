@@ -1,0 +1,91 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+)
+
+const failuresLong = `Group failed jobs by tube, class and reason, the largest group first. Failed jobs are buried, or
+wait for another attempt. In a REASON, * stands for numbers and ids. A job without a reason
+has the end of its last attempt: timeout, closed, released or buried.
+
+The server looks at a sample of its jobs, and the command notes the size of the sample. With
+--do, change all jobs of the listed groups, also outside of the sample. The command asks for
+confirmation, unless --yes is given. 'q' in the JSON of a group is the query for 'beanpole
+jobs --find'.`
+
+// failuresDo maps the values of --do to the states of the jobs that they change.
+var failuresDo = map[string]string{"kick": "buried delayed", "redrive": "buried", "delete": "buried delayed ready"}
+
+func newFailures() *cobra.Command {
+	var reason, do string
+	var yes bool
+	var limit int
+	s := new(session)
+	cmd := s.adminCommand("failures", "[TUBE...]", "group failed jobs by reason, or retry them", failuresLong, func(ctx context.Context, a *admin.Client, args []string) error {
+		if _, ok := failuresDo[do]; do != "" && !ok {
+			return exit.UsageError("--do is one of: delete, kick, redrive")
+		}
+		all, err := a.ListFailures(ctx, &admin.ListFailures{Tube: strings.Join(s.tubeNames(args), ","), Limit: limit})
+		if err != nil {
+			return err
+		}
+		var groups []admin.FailureGroup
+		for _, g := range all.Groups {
+			if strings.Contains(g.Reason, reason) && (do == "" || strings.Contains(failuresDo[do], g.State)) {
+				groups = append(groups, g)
+			}
+		}
+		if all.Total != nil && all.Looked < *all.Total {
+			s.Note("a sample of %d of %d jobs", all.Looked, *all.Total)
+		}
+		if do != "" {
+			return s.changeFailures(ctx, a, groups, do, yes)
+		}
+		return cliutil.PrintList(&s.Session, groups, "JOBS TUBE:8 STATE CLASS:8 FIRST LAST REASON:10", func(g *admin.FailureGroup) []any {
+			return []any{g.Jobs, g.Tube, g.State, g.Class, failedAt(g.First), failedAt(g.Last), g.Reason}
+		})
+	})
+	cmd.Example = "  beanpole failures\n  beanpole failures mail --reason SMTPError --do kick\n  beanpole failures mail.dead --do redrive --yes"
+	s.defineTube(cmd, "list the failures in `TUBES`, like an argument")
+	cmd.Flags().StringVar(&reason, "reason", "", "list groups whose reason contains this `TEXT`")
+	cmd.Flags().StringVar(&do, "do", "", "`ACTION` on the jobs: kick, redrive or delete")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list at most `N` groups, up to 1000")
+	cmd.RegisterFlagCompletionFunc("do", cobra.FixedCompletions([]string{"delete", "kick", "redrive"}, cobra.ShellCompDirectiveNoFileComp))
+	cliutil.DefineYes(cmd, &yes)
+	return cmd
+}
+
+// failedAt returns a time in seconds since 1970 for a table, in UTC.
+func failedAt(unix int64) string {
+	if unix == 0 {
+		return ""
+	}
+	return time.Unix(unix, 0).UTC().Format("2006-01-02T15:04:05Z")
+}
+
+// changeFailures runs a task for the jobs of each group.
+func (s *session) changeFailures(ctx context.Context, a *admin.Client, groups []admin.FailureGroup, do string, yes bool) error {
+	if !yes && len(groups) > 0 {
+		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("%s the jobs of %s?", strings.ToUpper(do[:1])+do[1:], cliutil.Count(len(groups), "group"))); err != nil {
+			return err
+		}
+	}
+	done := map[string]string{"kick": "kicked", "redrive": "redriven", "delete": "deleted"}[do]
+	changed := uint64(0)
+	for _, g := range groups {
+		n, err := s.runTask(ctx, a, &admin.StartTask{OfTube: admin.OfTube{Tube: g.Tube}, Do: do, State: &g.State, Q: &g.Q})
+		if changed += n; err != nil {
+			return fmt.Errorf("%w; %s %s", err, cliutil.Count(changed, "job"), done)
+		}
+	}
+	return s.printCount(done, changed)
+}

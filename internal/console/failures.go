@@ -1,0 +1,80 @@
+package console
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// A failuresView is the page of failures.
+type failuresView struct {
+	admin.Failures
+	Tube string
+	Rows []failureRow
+}
+
+// A failureRow is a group of failed jobs, with the links to its jobs and actions.
+type failureRow struct {
+	admin.FailureGroup
+	ID, Link             string
+	Tries                string // link to its retry or redrive; empty if the jobs are ready
+	TryAgain             string // verb of that action
+	Delete               string
+	FirstTime, FirstFull string
+	LastTime, LastFull   string
+}
+
+// Sample describes the jobs that the groups are from.
+func (v *failuresView) Sample() string {
+	if v.Total != nil && v.Looked < *v.Total {
+		return fmt.Sprintf("in a sample: %s of %s jobs", numOf(v.Looked), numOf(*v.Total))
+	}
+	return "in " + plural(v.Looked, "job", "jobs")
+}
+
+func failuresPage(r *request) (*page, error) {
+	v := &failuresView{Tube: r.FormValue("tube")}
+	in := &admin.ListFailures{Tube: v.Tube}
+	var err error
+	if v.Failures, err = r.api().ListFailures(r.Context(), in); err != nil {
+		return nil, err
+	}
+	back := withQuery(r.site.Base+"failures", "tube", v.Tube)
+	manages := r.manages()
+	for _, g := range v.Groups {
+		row := failureRow{FailureGroup: g, ID: rowID(g.Q), Link: withQuery(r.site.Base+"search", "q", g.Q)}
+		ask := func(do string) string {
+			return withQuery(r.site.Base+"confirm", "do", do, "tube", g.Tube, "state", g.State, "q", g.Q, "back", back)
+		}
+		if manages(g.Tube) {
+			again := "kick-tube"
+			if g.Origin != "" && g.State == "buried" {
+				again = "redrive-jobs"
+			}
+			if row.Delete = ask("clear-tube"); g.State != "ready" {
+				row.Tries, row.TryAgain = ask(again), actions[again].Verb
+			}
+		}
+		row.FirstTime, row.FirstFull = clockOf(g.First)
+		row.LastTime, row.LastFull = clockOf(g.Last)
+		v.Rows = append(v.Rows, row)
+	}
+	p := newPage("failures", "Failures", "failures", v)
+	p.Curl = r.curl("GET /failures", in)
+	return p, nil
+}
+
+// clockOf returns the time of day of a time in seconds since 1970, or its date if it is
+// more than a day ago, and the whole time. Zero is unknown.
+func clockOf(unix int64) (short, full string) {
+	if unix == 0 {
+		return "–", ""
+	}
+	t := time.Unix(unix, 0).UTC()
+	layout := "15:04"
+	if time.Since(t) > 24*time.Hour {
+		layout = "2006-01-02"
+	}
+	return t.Format(layout), t.Format("2006-01-02 15:04:05 UTC")
+}
