@@ -97,7 +97,7 @@ func (s *Store) add(k Kind, time int64, fill func(g *segment, newest int64)) {
 	before := len(g.data)
 	fill(g, newest)
 	l.bytes += int64(len(g.data) - before)
-	for l.all[0].last() <= time-of.keep-of.period {
+	for len(l.all) > 1 && l.all[0].last() <= time-of.keep-of.period {
 		l.drop()
 	}
 	l.mu.Unlock()
