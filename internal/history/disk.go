@@ -80,6 +80,9 @@ func (s *Store) load() bool {
 		for _, g := range all {
 			l.bytes += int64(len(g.data))
 		}
+		for l.bytes > s.opt.Limit/kinds[k].share {
+			l.drop()
+		}
 		l.mu.Unlock()
 	}
 	s.bound()

@@ -79,7 +79,8 @@ func (v *Values) jobs(s Series) float64 {
 	return float64(v[Done] + v[Failed] + v[Retried])
 }
 
-// A duration is stored as a byte: steps of 15 %, from a microsecond to several years.
+// A duration is stored as its logarithm, in steps of 15 % from a microsecond. Up to 46 s
+// that takes one byte.
 const stepsPerOctave, smallest = 5, 10
 
 func (v *Values) append(b []byte) []byte {

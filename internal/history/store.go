@@ -100,8 +100,13 @@ func (s *Store) add(k Kind, time int64, fill func(g *segment, newest int64)) {
 	for len(l.all) > 1 && l.all[0].last() <= time-of.keep-of.period {
 		l.drop()
 	}
+	for l.bytes > s.opt.Limit/of.share {
+		l.drop()
+	}
 	l.mu.Unlock()
-	s.bound()
+	if !k.isText() { // a turn can add a change, and must not wait for points
+		s.bound()
+	}
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -119,15 +124,12 @@ func (l *segments) drop() {
 	}
 }
 
-// bound drops segments above the limits, the finest first.
+// bound drops segments until all kinds are within the limit, the oldest minutes first.
 func (s *Store) bound() {
 	total := int64(0)
-	for _, k := range []Kind{Failures, Changes, Hours, Minutes} {
+	for k := range s.kinds {
 		l := &s.kinds[k]
 		l.mu.Lock()
-		for l.bytes > s.opt.Limit/kinds[k].share {
-			l.drop()
-		}
 		total += l.bytes
 		l.mu.Unlock()
 	}
