@@ -158,8 +158,19 @@ type Failure struct {
 	// a Unix socket has no address.
 	Identity string `json:"identity,omitempty"`
 	Address  string `json:"address,omitempty"`
-	Class    string `json:"class,omitempty"`               // Class of the error, from the reason.
-	Reason   string `json:"reason,omitempty" maxlen:"200"` // Text from the worker.
+	// Class of the error, from the reason.
+	Class string `json:"class,omitempty"`
+	// Text from the worker. Without one, the error that the body carries. Class and reason
+	// are absent if the client cannot see the body.
+	Reason string `json:"reason,omitempty" maxlen:"200"`
+}
+
+// Ended returns the end of the attempt in words, for example "timed out".
+func (f *Failure) Ended() string {
+	return map[string]string{
+		"": "did not end", "timeout": "timed out", "closed": "lost its connection", "released": "was released", "buried": "was buried",
+		"taken": "was taken from its worker",
+	}[f.End]
 }
 
 // SetBody sets Body if body is valid UTF-8, and BodyBase64 otherwise.

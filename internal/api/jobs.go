@@ -14,18 +14,26 @@ import (
 )
 
 // jobOf returns a job as the client sees it: without an origin on which the client has no
-// right, and without the worker of its last attempt if the client cannot see connections.
+// right, without the reason of a failure if the client cannot see the body, and without
+// the worker if it cannot see connections.
 func (r *request) jobOf(st *engine.JobStats) admin.Job {
 	origin := st.Origin
 	if origin != "" && !r.caller.Identity.Meets(anyNamed, origin) {
 		origin = ""
 	}
-	failure, failed := st.Failure()
+	f, failed := st.Failure()
+	failure := jobjson.FailureOf(f, failed, st.State == engine.Buried)
+	if failed && !r.caller.Identity.Meets(statsEverywhere) {
+		failure.Identity, failure.Address = "", ""
+	}
+	if failed && !r.caller.Identity.Meets(peekOfJob, st.Tube) {
+		failure.Class, failure.Reason = "", ""
+	}
 	return admin.Job{
 		ID: st.ID, Tube: st.Tube, State: st.State.String(), Priority: st.Pri, Size: int64(st.Size),
 		Age: st.Age, Delay: st.Delay, TTR: st.TTR, TimeLeft: st.TimeLeft, ReservedBy: st.Holder, Held: seconds(st.Held), Touches: uint64(st.Touches), Origin: origin,
 		Reserves: uint64(st.Reserves), Timeouts: uint64(st.Timeouts), Releases: uint64(st.Releases), Buries: uint64(st.Buries), Kicks: uint64(st.Kicks),
-		Failure: jobjson.FailureOf(failure, failed, st.State == engine.Buried, r.caller.Identity.Meets(statsEverywhere)),
+		Failure: failure,
 	}
 }
 
@@ -102,7 +110,7 @@ func (r *request) getJob(*admin.OfJob) (j admin.Job, err error) {
 		return nil
 	})
 	if body != nil {
-		j.SetBody(body)
+		jobjson.SetBody(&j, body)
 	}
 	return j, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 // allStates are the states of jobs, in the order of a scan.
@@ -45,7 +46,7 @@ type scannedJob struct {
 func (r *request) shown(j *scannedJob, withBody bool, sum *int) admin.Job {
 	one := r.jobOf(&j.JobStats)
 	if withBody && j.Size <= largestBody {
-		one.SetBody(slices.Clone(j.body))
+		jobjson.SetBody(&one, slices.Clone(j.body))
 		*sum += len(j.body)
 	}
 	return one

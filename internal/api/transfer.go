@@ -64,7 +64,7 @@ func (r *request) exporter(out *bufio.Writer, s *search) func([]scannedJob) bool
 		})
 		for i := range wanted { // outside of the gate, so that a slow client delays no search
 			one := r.jobOf(&wanted[i].JobStats)
-			one.SetBody(wanted[i].body)
+			jobjson.SetBody(&one, wanted[i].body)
 			if lines.Encode(&one) != nil {
 				return false
 			}

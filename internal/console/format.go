@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/beanpole-mq/beanpole/internal/decode"
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
@@ -20,7 +21,7 @@ import (
 var functions = template.FuncMap{
 	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].Danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
 	"hint": hint, "policyLink": policyLink, "sections": func() []string { return sections },
-	"zero": zeroClass, "has": slices.Contains[[]string], "pathEscape": op.Segment, "queryEscape": url.QueryEscape,
+	"zero": zeroClass, "visible": decode.Visible, "moment": moment, "took": func(seconds float64) string { return time.Duration(seconds * 1e9).String() }, "has": slices.Contains[[]string], "pathEscape": op.Segment, "queryEscape": url.QueryEscape,
 	"since": since, "at": at, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
 	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "capital": sentenceCase, "spaced": spaced, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
@@ -163,6 +164,9 @@ func when(text string) string {
 	}
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
+
+// moment shows a time in seconds since 1970.
+func moment(seconds int64) string { return when(time.Unix(seconds, 0).UTC().Format(time.RFC3339)) }
 
 // isPast reports whether a time of the API is before another.
 func isPast(now time.Time, text string) bool {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,8 +45,8 @@ func jobPage(r *request) (*page, error) {
 	p := newPage("job", title, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /jobs/{job}", &admin.OfJob{Job: v.ID}), r.meOn(v.Tube)
 	still := v.Job // without the fields that change with time
-	still.Body, still.BodyBase64, still.Age, still.TimeLeft = nil, nil, 0, 0
-	p.shape = append(p.shape, fmt.Sprintf("%+v", still))
+	still.Body, still.BodyBase64, still.Age, still.TimeLeft, still.Failure = nil, nil, 0, 0, nil
+	p.shape = append(p.shape, fmt.Sprintf("%+v %+v", still, cmp.Or(v.Failure, new(admin.Failure))))
 	return p, nil
 }
 

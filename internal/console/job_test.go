@@ -70,6 +70,27 @@ func TestWay(t *testing.T) {
 	expect("Put T ago; DELAYED FOR ANOTHER T; Ready; (reserved 0×); Reserved; (timed out 0×); (released 0×); (buried 0×); Buried; (kicked 0×)")
 }
 
+// The page of a job and the list of buried jobs show how the last attempt ended. Its reason is
+// text of a worker, and can be hostile.
+func TestFailure(t *testing.T) {
+	r := start(t, nil, Options{})
+	id := r.put("mail", "x")
+	r.talk("reserve-job 1", "note 1 Sender::Denied: <script>\u202e1</script>", "bury 1 7")
+	const reason = "Sender::Denied: &lt;script&gt;\\u202e1&lt;/script&gt;"
+	for path, parts := range map[string][]string{
+		fmt.Sprintf("/console/job/%d", id):  {"<dt>Reason</dt><dd class=\"late\">" + reason, "<dt>Attempt 1</dt><dd>Was buried<"},
+		"/console/tube/mail?state=buried":   {`title="` + reason, "Sender::Denied: &lt;script&gt; 1&lt;/script&gt;"},
+		"/console/search?q=tube:mail&job=1": {"Sender::Denied"},
+	} {
+		page := r.page(200, path)
+		for _, part := range parts {
+			if !strings.Contains(page, part) {
+				t.Errorf("%s lacks %q", path, part)
+			}
+		}
+	}
+}
+
 // Each counter stands at its own arrow.
 func TestCountersOfTheWay(t *testing.T) {
 	p := newPage("job", "Job 1", "tubes", &jobView{Job: admin.Job{State: "ready", Delay: 5, Reserves: 15, Timeouts: 1, Releases: 2, Buries: 3, Kicks: 1234}})

@@ -24,8 +24,21 @@ type jobRow struct {
 const (
 	previewLength  = 160 // characters
 	beforeTheMatch = 40
+	reasonLength   = 60
 	decodedBytes   = 1 << 20 // maximum total size of decoded bodies on a page; other bodies are shown as text
 )
+
+// reason returns the reason of the last attempt or, without one, the end of the attempt.
+func (row *jobRow) reason() string {
+	switch f := row.Failure; {
+	case f == nil:
+		return ""
+	case f.Reason == "" && f.End != "":
+		return f.Ended()
+	default:
+		return cmp.Or(f.Reason, f.Policy)
+	}
+}
 
 // jobRows returns the rows of jobs with or without bodies, and the fields that are equal
 // in all rows. It marks the match of a search.
@@ -144,12 +157,18 @@ var jobColumns = []jobColumn{
 		c.Class = cmp.Or(c.Class, "late")
 		return c
 	}},
+	{column{Title: "Reason", Class: "l", Hint: "Error of the last attempt, or how the attempt ended"}, "ready delayed buried search", func(_ *request, j *jobRow) cell {
+		return cell{Text: decode.Line(j.reason(), reasonLength), Title: decode.Visible(j.reason())}
+	}},
 	{column{Title: "Size"}, "", func(_ *request, j *jobRow) cell { return cell{Text: byteSize(int64(j.Size))} }},
 }
 
 // jobList is a list of jobs in a state, or of a search.
 func (r *request) jobList(in string, jobs []jobRow, same []decode.Field) list {
 	columns := slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool { return c.in != "" && !strings.Contains(c.in, in) })
+	if !slices.ContainsFunc(jobs, func(j jobRow) bool { return j.reason() != "" }) {
+		columns = slices.DeleteFunc(columns, func(c jobColumn) bool { return c.Title == "Reason" })
+	}
 	l := list{Columns: []column{{Title: "Job", Class: "l"}}, Bodies: true, Same: same, Found: in == "search"}
 	for _, c := range columns {
 		l.Columns = append(l.Columns, c.column)

@@ -58,7 +58,7 @@ func Views(body []byte) []View {
 	}
 	for _, v := range views {
 		for i := range v.Tokens {
-			v.Tokens[i].Text = visible(v.Tokens[i].Text)
+			v.Tokens[i].Text = Visible(v.Tokens[i].Text)
 		}
 	}
 	shown, note := cut(body, maxHex)
@@ -78,9 +78,9 @@ func (v View) in(packs []string) View {
 	return View{strings.Join(packs, "-") + "-" + v.Name, v.Title + " in " + how, note, v.Tokens}
 }
 
-// visible escapes invisible characters and characters that change the display of others:
+// Visible escapes invisible characters and characters that change the display of others:
 // controls and direction marks.
-func visible(text string) string {
+func Visible(text string) string {
 	if strings.IndexFunc(text, isHidden) < 0 {
 		return text
 	}

@@ -36,7 +36,7 @@ func Describe(body []byte) (kind string, fields []Field) {
 		return "", nil
 	}
 	kind, arguments := describe(bytes.TrimSpace(text))
-	return visible(kind), appendFields(nil, "", arguments)
+	return Visible(kind), appendFields(nil, "", arguments)
 }
 
 // Summary returns the class of a job, and its arguments or its text, in one line of at
@@ -205,7 +205,7 @@ func shown(text json.RawMessage) string {
 	if json.Unmarshal(text, &s) != nil || s == "" || strings.ContainsAny(s[:1]+s[len(s)-1:], " {[\"") || json.Valid([]byte(s)) {
 		s = string(text)
 	}
-	s = visible(blanks.Replace(s))
+	s = Visible(blanks.Replace(s))
 	if runes := []rune(s); len(runes) > maxValue {
 		return string(runes[:maxValue-1]) + "…"
 	}

@@ -28,15 +28,14 @@ const ShownBody = 1 << 20
 type Job = admin.Job
 
 // FailureOf returns the end of a job's last attempt in JSON, or nil if ok is false. It
-// contains the time of the burial only if buried is set, and the worker only if worker is
-// set.
-func FailureOf(f engine.Failure, ok, buried, worker bool) *admin.Failure {
+// contains the time of the burial only if buried is set.
+func FailureOf(f engine.Failure, ok, buried bool) *admin.Failure {
 	if !ok {
 		return nil
 	}
 	shown := &admin.Failure{
 		End: f.End.String(), Policy: f.Policy, Took: float64(f.Took) / 1000, Attempt: uint64(f.Attempt),
-		Class: decode.ErrorClass(f.Note), Reason: f.Note,
+		Identity: f.Identity, Class: decode.ErrorClass(f.Note), Reason: f.Note,
 	}
 	if f.Attempt > 0 {
 		shown.At = f.At / 1000
@@ -44,13 +43,25 @@ func FailureOf(f engine.Failure, ok, buried, worker bool) *admin.Failure {
 	if buried {
 		shown.Buried = f.Buried / 1000
 	}
-	if worker {
-		shown.Identity = f.Identity
-		if f.Address.IsValid() {
-			shown.Address = f.Address.String()
-		}
+	if f.Address.IsValid() {
+		shown.Address = f.Address.String()
 	}
 	return shown
+}
+
+// SetBody sets the body of a job. If the last attempt has no reason from its worker, the
+// error that the body carries is the reason.
+func SetBody(j *Job, body []byte) {
+	j.SetBody(body)
+	if j.Failure != nil && j.Failure.Reason != "" {
+		return
+	}
+	if reason := decode.Reason(body); reason != "" {
+		if j.Failure == nil {
+			j.Failure = new(admin.Failure)
+		}
+		j.Failure.Class, j.Failure.Reason = decode.ErrorClass(reason), reason
+	}
 }
 
 // DelayAgain returns the delay in seconds for a new put of the job. A negative TimeLeft

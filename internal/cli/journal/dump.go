@@ -191,7 +191,7 @@ func jobOf(c *engine.Change, now int64) *jobjson.Job {
 		ID: c.ID, Tube: c.Tube, State: c.State.String(), Priority: c.Pri, Size: int64(len(c.Body)),
 		Age: max(0, now-c.Created) / int64(time.Second), Delay: c.Delay, TTR: c.TTR,
 		Reserves: uint64(c.Reserves), Timeouts: uint64(c.Timeouts), Releases: uint64(c.Releases), Buries: uint64(c.Buries), Kicks: uint64(c.Kicks),
-		Failure: jobjson.FailureOf(failure, failed, c.State == engine.Buried, true),
+		Failure: jobjson.FailureOf(failure, failed, c.State == engine.Buried),
 	}
 	switch {
 	case c.State == engine.Delayed && c.Due > now:
@@ -199,7 +199,7 @@ func jobOf(c *engine.Change, now int64) *jobjson.Job {
 	case c.State == engine.Delayed:
 		j.State = engine.Ready.String() // as it will be when a server reads it
 	}
-	j.SetBody(c.Body)
+	jobjson.SetBody(j, c.Body)
 	return j
 }
 

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
@@ -21,7 +25,7 @@ func newJob(id uint64, body []byte, st *client.JobStats) jobjson.Job {
 		j.Delay, j.TTR, j.Age, j.TimeLeft = uint32(seconds(st.Delay)), uint32(seconds(st.TTR)), seconds(st.Age), seconds(st.TimeLeft)
 		j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks = st.Reserves, st.Timeouts, st.Releases, st.Buries, st.Kicks
 	}
-	j.SetBody(body)
+	jobjson.SetBody(&j, body)
 	return j
 }
 
@@ -42,10 +46,17 @@ func (s *session) printJob(j jobjson.Job) error {
 	return err
 }
 
-// withStats returns a peeked job with its statistics, if it still exists.
-func withStats(ctx context.Context, c *client.Conn, id uint64, body []byte) (jobjson.Job, error) {
+// withStats returns a peeked job with its statistics, if it still exists. If there is an
+// admin API that shows the job, the result has the end of its last attempt.
+func withStats(ctx context.Context, c *client.Conn, a *admin.Client, id uint64, body []byte) (jobjson.Job, error) {
 	st, err := c.StatsJob(ctx, id)
-	return newJob(id, body, st), ignoreNotFound(err)
+	job := newJob(id, body, st)
+	if a != nil && err == nil && st.Reserves+st.Buries > 0 {
+		if full, err := a.GetJob(ctx, &admin.OfJob{Job: id}); err == nil { // else the API is down, or refuses
+			job.Failure = full.Failure
+		}
+	}
+	return job, ignoreNotFound(err)
 }
 
 // describe returns the attributes of a job and its counters above zero on one line.
@@ -72,17 +83,41 @@ func describe(j *jobjson.Job) string {
 			text += fmt.Sprintf(", %s %d times", c.what, c.times)
 		}
 	}
+	if j.Failure != nil {
+		text += describeFailure(j.Failure)
+	}
+	return text
+}
+
+// describeFailure returns the end of the last attempt and the reason, on a line each.
+func describeFailure(f *admin.Failure) (text string) {
+	at := func(seconds int64) string { return time.Unix(seconds, 0).Format(time.RFC3339) }
+	if f.Attempt > 0 {
+		text = fmt.Sprintf("\nattempt %d %s at %s after %s", f.Attempt, f.Ended(), at(f.At), time.Duration(f.Took*float64(time.Second)))
+		if worker := strings.TrimSpace(f.Identity + " " + f.Address); worker != "" {
+			text += ", worker " + cliutil.Line(worker)
+		}
+	}
+	if f.Buried > 0 {
+		text += "\nburied since " + at(f.Buried)
+	}
+	if f.Policy != "" {
+		text += ", by the policy " + f.Policy
+	}
+	if f.Reason != "" {
+		text += "\nreason: " + cliutil.Line(f.Reason)
+	}
 	return text
 }
 
 // printable returns a body as text for a terminal. It quotes a body that is not valid
-// UTF-8 or contains control characters.
+// UTF-8 or contains characters that control a terminal or the direction of text.
 func printable(body []byte) string {
 	if !utf8.Valid(body) {
 		return strconv.Quote(string(body))
 	}
 	for _, r := range string(body) {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
 			return strconv.Quote(string(body))
 		}
 	}

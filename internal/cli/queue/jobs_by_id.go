@@ -86,7 +86,11 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 
 // printPeeked prints a job with its statistics.
 func (s *session) printPeeked(ctx context.Context, id uint64, body []byte) error {
-	job, err := withStats(ctx, s.Conn, id, body)
+	a, err := s.FindAdminClient()
+	if err != nil {
+		return err
+	}
+	job, err := withStats(ctx, s.Conn, a, id, body)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ const jobsLong = `List the jobs of a tube, or with --find the matching jobs of a
 body. Jobs are sorted by state: ready jobs in
 the order of reservation, reserved and delayed jobs by the time left, and buried jobs in the
 order of burial. HOLDER is the connection that holds a reserved job; see 'beanpole
-connections'.
+connections'. REASON is the error of the last attempt, or how the attempt ended.
 
 With --json, each line is a job with its body. Bodies above 1 MiB are left out; 'beanpole
 export' writes all of them.
@@ -129,6 +130,7 @@ type jobList struct {
 	ofOne bool // whether all jobs are in one tube
 	n     int  // number of jobs
 	held  bool // whether a job has a holder
+	fails bool // whether a job has a reason
 	rows  [][]any
 }
 
@@ -144,7 +146,12 @@ func (l *jobList) add(j *admin.Job) error {
 	if j.ReservedBy > 0 {
 		holder, l.held = j.ReservedBy, true
 	}
-	l.rows = append(l.rows, []any{j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), left, holder, j.Reserves, j.Size, beginning(j.Bytes())})
+	var reason any
+	if j.Failure != nil {
+		text := beginning([]byte(cmp.Or(j.Failure.Reason, j.Failure.Policy, j.Failure.End)))
+		reason, l.fails = text, l.fails || text != ""
+	}
+	l.rows = append(l.rows, []any{j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), left, holder, j.Reserves, reason, j.Size, beginning(j.Bytes())})
 	return nil
 }
 
@@ -153,12 +160,15 @@ func (l *jobList) print() error {
 	if l.JSON {
 		return nil
 	}
-	titles := strings.Fields("ID TUBE:8 STATE PRI AGE LEFT HOLDER TRIES BYTES BODY:10")
+	titles := strings.Fields("ID TUBE:8 STATE PRI AGE LEFT HOLDER TRIES REASON:10 BYTES BODY:10")
 	omit := func(column int) {
 		titles = slices.Delete(titles, column, column+1)
 		for i := range l.rows {
 			l.rows[i] = slices.Delete(l.rows[i], column, column+1)
 		}
+	}
+	if !l.fails {
+		omit(8)
 	}
 	if !l.held {
 		omit(6)

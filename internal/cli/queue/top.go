@@ -212,7 +212,7 @@ func (t *topServer) Look(tube, state string) (text string, err error) {
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		job, err := withStats(t.ctx, t.Conn, id, body)
+		job, err := withStats(t.ctx, t.Conn, t.admin, id, body)
 		text = fmt.Sprintf("%s\n%d bytes:\n\n%s", describe(&job), len(body), printable(body))
 		return err
 	})

@@ -44,11 +44,13 @@ describe the job:
   BEANPOLE_PRI   priority       BEANPOLE_ADDR   server
 
 COMMAND prints to the standard output of work. With --json it prints to standard error, and
-standard output gets an object for each job.
+standard output gets an object for each job. The last line of standard error becomes the
+reason of a failed attempt, if the server keeps reasons.
 
 After SIGTERM or SIGINT, work takes no more jobs and waits for the running commands. After
 --stop they get SIGTERM, and their jobs go to other workers. A second signal ends work at
-once: the commands continue, and their jobs go to other workers. For shell syntax, use
+once: the commands continue, unless they write to a standard error that work reads for a
+reason, and their jobs go to other workers. For shell syntax, use
 sh -c '...' as COMMAND.`
 
 // statusBury is the exit status that buries a job. qmail uses it for permanent failures.
@@ -124,6 +126,7 @@ type jobRunner struct {
 	args []string // starting with the name
 
 	running atomic.Int64 // number of running commands
+	notes   bool         // the server keeps reasons
 
 	mu sync.Mutex // protects the output
 }
@@ -185,6 +188,11 @@ func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, er
 	if err := c.Ping(ctx); err != nil {
 		return nil, err
 	}
+	caps, err := c.Caps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.notes = slices.Contains(caps, "note")
 	return watchOnly(ctx, c, names)
 }
 
@@ -215,15 +223,96 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
 	r.running.Add(1)
-	err := cmd.Run()
+	err, reason := r.execute(cmd)
 	r.running.Add(-1)
 	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
 		err = nil // the command did not read the whole body
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == statusBury {
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if failed && reason != "" {
+		err = explainedError{err, reason}
+	}
+	if failed && exit.ExitCode() == statusBury {
 		return worker.Bury(err)
 	}
 	return err
+}
+
+// An explainedError has the last line of a command's standard error as its reason.
+type explainedError struct {
+	error
+	reason string
+}
+
+func (e explainedError) Unwrap() error { return e.error }
+
+// Reason returns the note that the worker sends to the server.
+func (e explainedError) Reason() string { return e.reason }
+
+// execute runs a command and returns the last line of its standard error, if the server
+// keeps reasons. Otherwise standard error is a file, so that nothing is copied.
+func (r *jobRunner) execute(cmd *exec.Cmd) (err error, reason string) {
+	if !r.notes {
+		return cmd.Run(), ""
+	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		return err, ""
+	}
+	cmd.Stderr = in
+	err = cmd.Start()
+	in.Close()
+	if err != nil {
+		out.Close()
+		return err, ""
+	}
+	var last lastLine
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		defer out.Close()
+		_, _ = io.Copy(io.MultiWriter(os.Stderr, &last), out)
+	}()
+	err = cmd.Wait()
+	select {
+	case <-copied:
+	case <-time.After(stderrGrace): // a child that still runs has the pipe
+	}
+	return err, last.text()
+}
+
+// stderrGrace is the time to read what a command has written before its end.
+const stderrGrace = 100 * time.Millisecond
+
+// A lastLine keeps the start of the last line written that is not blank.
+type lastLine struct {
+	mu   sync.Mutex
+	line []byte
+	full bool // the line has ended
+}
+
+// maxLastLine is the maximum size of a kept line, in bytes.
+const maxLastLine = 1 << 10
+
+func (l *lastLine) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range bytes.Lines(p) {
+		if l.full && len(bytes.TrimSpace(line)) > 0 {
+			l.line, l.full = l.line[:0], false
+		}
+		if !l.full {
+			l.line = append(l.line, line[:min(len(line), maxLastLine-len(l.line))]...)
+		}
+		l.full = l.full || bytes.HasSuffix(line, []byte("\n"))
+	}
+	return len(p), nil
+}
+
+func (l *lastLine) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.line)
 }
 
 // stdout returns the standard output of commands. It is a file, so that nothing is
