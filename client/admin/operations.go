@@ -36,10 +36,10 @@ func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error
 // certificate (it has ended, or ends soon) and refused (commands were refused). Kinds
 // about a tube: unwatched (ready jobs, no connection that watches the tube, no pause),
 // buried, timeouts (reservations timed out), releases (ten releases or more, and more
-// than deletes), held (a job has been reserved for ten minutes, and for ten times the
-// average), slow (the next job has been ready for ten minutes), limited (nine tenths of
-// the limit are in use; bad if all of it is) and paused. Tubes on which the client lacks
-// the right are left out.
+// than deletes), held (a job has been reserved for ten minutes, ten times the average and
+// three times the 95th percentile of the tube, if the server measures it), slow (the next
+// job has been ready for ten minutes), limited (nine tenths of the limit are in use; bad
+// if all of it is) and paused. Tubes on which the client lacks the right are left out.
 func (c *Client) GetAttention(ctx context.Context, in *GetAttention) (Attention, error) {
 	return ask[Attention](ctx, c, "GET /attention", in)
 }

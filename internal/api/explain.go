@@ -85,7 +85,7 @@ func (r *request) workers() (map[string]*health.Workers, error) {
 		for _, hold := range h.holds {
 			held[hold.Tube] = true
 			if w := of(hold.Tube); time.Duration(hold.For) > w.HeldFor {
-				w.HeldFor = time.Duration(hold.For)
+				w.HeldFor, w.Touches = time.Duration(hold.For), hold.Touches
 				if everywhere {
 					w.Holder = h.id
 				}

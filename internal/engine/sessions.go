@@ -63,6 +63,8 @@ type Hold struct {
 	ID   uint64
 	Tube string
 	For  int64 // ns since the reserve
+
+	Touches uint32 // since the reserve
 }
 
 // Holds returns up to n jobs that the session has reserved, the oldest reservation first.
@@ -70,7 +72,7 @@ func (e *Engine) Holds(now int64, s *Session, n int) (holds []Hold) {
 	for i := s.held.first; i != none && len(holds) < n; {
 		j := e.jobs.at(i)
 		c := e.jobs.held(j)
-		holds = append(holds, Hold{j.id, e.tubeOfJob(j).name, now - c.when})
+		holds = append(holds, Hold{j.id, e.tubeOfJob(j).name, now - c.when, c.touches})
 		i = c.heldAfter
 		e.turnWork++
 	}

@@ -54,7 +54,7 @@ func TestSessionStats(t *testing.T) {
 		t.Errorf("one that holds jobs: %+v", st)
 	}
 	holds := e.Holds(2*second, me, 9)
-	if len(holds) != 2 || holds[0].ID != myJob || holds[1] != (Hold{readyJob, "work", 2 * second}) {
+	if len(holds) != 2 || holds[0].ID != myJob || holds[1] != (Hold{readyJob, "work", 2 * second, 0}) {
 		t.Errorf("it holds %v", holds)
 	}
 	if first := e.Holds(2*second, me, 1); !slices.Equal(first, holds[:1]) {

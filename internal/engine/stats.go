@@ -77,6 +77,10 @@ type TubeStats struct {
 
 	Queued Total // time from ready to reserved, since the tube was created
 	Worked Total // time from reserved to delete, release or bury
+
+	// WorkP95 is the 95th percentile of Worked in ns, since the tube is measured. It is zero
+	// if the tube is not measured; see MeasureTube.
+	WorkP95 int64
 }
 
 // TubeStats returns the counts of a tube.
@@ -110,6 +114,9 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		Duplicates: t.duplicates,
 		Queued:     t.queued,
 		Worked:     t.worked,
+	}
+	if t.times != nil {
+		st.WorkP95 = int64(t.times.Work.Quantile(0.95))
 	}
 	if len(e.origins) > 0 {
 		st.Dead = e.hasOrigin(t.ready.top()) || e.hasOrigin(t.buried.top())

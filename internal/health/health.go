@@ -36,6 +36,10 @@ const (
 	// as long.
 	LongerBy = 10
 
+	// LongerByP95 is the factor by which it also exceeds the 95th percentile of its tube, if
+	// that is known.
+	LongerByP95 = 3
+
 	// LoopFrom is the number of releases from which they count as a loop.
 	LoopFrom = 10
 
@@ -73,6 +77,7 @@ type Tube struct {
 	Watching, Waiting                uint64        // sessions
 	Waits                            time.Duration // time since the next job became ready
 	Work                             time.Duration // average duration of past reservations; zero if there are none
+	WorkP95                          time.Duration // 95th percentile of these; zero if unknown
 	PauseLeft                        time.Duration
 	PausedUntil                      time.Time     // zero if unknown
 	PausedBy                         string        // empty if unknown
@@ -99,6 +104,7 @@ type Workers struct {
 	Elsewhere uint64        // connections that watch the tube and hold only jobs of other tubes
 	With      string        // tube of those jobs; empty if there are several, or it must not be named
 	HeldFor   time.Duration // longest reservation of the tube
+	Touches   uint32        // touches of this job
 	Holder    uint64        // connection that holds this job; zero if it must not be named
 }
 
@@ -112,7 +118,7 @@ func (t *Tube) loops() bool {
 
 // hangs reports whether a job is reserved for unusually long.
 func (t *Tube) hangs() bool {
-	return t.Workers != nil && t.Work > 0 && t.Workers.HeldFor >= max(SlowAfter, LongerBy*t.Work)
+	return t.Workers != nil && t.Work > 0 && t.Workers.HeldFor >= max(SlowAfter, LongerBy*t.Work, LongerByP95*t.WorkP95)
 }
 
 // Findings appends the findings of the tube.

@@ -33,6 +33,8 @@ func TestTube(t *testing.T) {
 		{Tube{Counted: Counts{Released: LoopFrom, Deleted: LoopFrom - 1}}, "bad releases"},
 		{Tube{Work: time.Second, Workers: &Workers{HeldFor: SlowAfter - 1}}, ""},
 		{Tube{Work: time.Second, Workers: &Workers{HeldFor: SlowAfter}}, "warning held"},
+		{Tube{Work: time.Second, WorkP95: 5 * time.Minute, Workers: &Workers{HeldFor: LongerByP95*5*time.Minute - 1}}, ""},
+		{Tube{Work: time.Second, WorkP95: 5 * time.Minute, Workers: &Workers{HeldFor: LongerByP95 * 5 * time.Minute}}, "warning held"},
 		{Tube{Work: time.Hour, Workers: &Workers{HeldFor: LongerBy*time.Hour - 1}}, ""},
 		{Tube{Workers: &Workers{HeldFor: 24 * time.Hour}}, ""}, // no reservation has ended: the usual time is unknown
 		{Tube{Used: 1}, "bad limited"},

@@ -50,6 +50,9 @@ func (t *Tube) Explain(f *Finding) {
 		f.Text = t.lately(c.Released, "job was released", "jobs were released")
 	case "held":
 		f.Text = fmt.Sprintf("a job has been reserved%s, but jobs take %s on average", t.Workers.longest(), words(max(t.Work.Round(time.Second), time.Second)))
+		if n := t.Workers.Touches; n > 0 {
+			f.Text += "; its worker has touched it " + count(uint64(n), "time", "times")
+		}
 	case "limited":
 		f.Text = "the tube is at its limit: new jobs are refused"
 		if t.Used < 1 {
