@@ -19,17 +19,18 @@ var failedStates = []engine.State{engine.Buried, engine.Delayed, engine.Ready}
 // leastOfPlace is the minimum size of the sample of a tube in a state.
 const leastOfPlace = 100
 
-// reasonOf returns the reason of a job's last failure, or an empty string.
-func reasonOf(st *engine.JobStats) string {
-	f, _ := st.Failure()
-	switch {
-	case f.Note != "":
-		return f.Note
-	case f.End == engine.Taken && st.State != engine.Buried: // by an operator
+// reasonOf returns the reason of a job's last failure, or an empty string: the text of the
+// worker, the error that the body carries, or how the attempt ended.
+func reasonOf(j *scannedJob) string {
+	f, _ := j.Failure()
+	switch text := cmp.Or(f.Note, decode.Reason(j.body)); {
+	case text != "":
+		return text
+	case f.End == engine.Taken && j.State != engine.Buried: // by an operator
 		return ""
 	case f.End != 0:
 		return f.End.String()
-	case st.State == engine.Buried:
+	case j.State == engine.Buried:
 		return cmp.Or(f.Policy, "buried")
 	}
 	return ""
@@ -62,7 +63,7 @@ func (r *request) listFailures(in *admin.ListFailures) (out admin.Failures, err 
 	type key struct{ tube, state, class, reason string }
 	by := make(map[key]*admin.FailureGroup)
 	out.Looked, err = r.sample(&w, func(j *scannedJob) {
-		reason := reasonOf(&j.JobStats)
+		reason := reasonOf(j)
 		if reason == "" {
 			return
 		}

@@ -41,13 +41,14 @@ func TestFailures(t *testing.T) {
 			fail("mail", `{"displayName":"Send"}`, "SMTPError: 4e0f7a2c-55aa-4b3e-9d6b-0242ac120002 is gone", later)
 			fail("mail", "text", "SMTPError: 535 for user 1", bury)
 			fail("mail", "text", "", bury)
+			fail("mail", `{"class":"Charge","error_class":"Net::ReadTimeout","error_message":"after 5 s"}`, "", bury)
 			fail("mail", "text", "", nil)
 			fail("news", "text", "", func(id uint64) { e.Tick(now + 2e9) })
 			fail("mail", "text", "", func(id uint64) { e.ReleaseJob(now, id, 0, 0) }) // by an operator
 		})
 		time.Sleep(3 * time.Second)
 		for _, test := range []struct{ who, query, want string }{
-			{"both", "", "2 mail buried Send SMTPError: * for user * | 1 other buried  timeout from news | 1 mail buried  SMTPError: * for user * | 1 mail buried  buried | 1 mail delayed Send SMTPError: * is gone"},
+			{"both", "", "2 mail buried Send SMTPError: * for user * | 1 other buried  timeout from news | 1 mail buried Charge Net::ReadTimeout: after * s | 1 mail buried  SMTPError: * for user * | 1 mail buried  buried | 1 mail delayed Send SMTPError: * is gone"},
 			{"both", "?tube=o*", "1 other buried  timeout from news"},
 			{"both other", "", "1 other buried  timeout"},
 			{"both", "?limit=1", "2 mail buried Send SMTPError: * for user *"},
@@ -75,11 +76,15 @@ func TestFailures(t *testing.T) {
 			}
 		}
 		who = known["both"]
-		for q, want := range map[string]int{"reason:smtp": 0, "reason:SMTP": 4, "reason=SMTP*17": 1, "not reason:* state:buried": 0, "buried<1h": 5, "buried>1h": 0, "not buried<1h": 3, "reason:timeout": 1} {
+		for q, want := range map[string]int{"reason:smtp": 0, "reason:SMTP": 4, "reason=SMTP*17": 1, "not reason:* state:buried": 0, "buried<1h": 6, "buried>1h": 0, "not buried<1h": 3, "reason:timeout": 1, "reason:ReadTimeout": 1} {
 			var found admin.Found
 			if r.want(200, "GET", "/search?q="+url.QueryEscape(q), "", &found); len(found.Jobs) != want {
 				t.Errorf("%s: %d jobs, want %d: %+v", q, len(found.Jobs), want, found)
 			}
+		}
+		who, _ = new(access.Control).Identify(access.Evidence{})
+		if task := r.sweep("mail", `{"do":"kick","state":"buried","q":"reason:ReadTimeout or reason:none"}`); task.Done != 1 {
+			t.Errorf("%+v", task)
 		}
 	})
 }

@@ -49,7 +49,7 @@ func (s *search) isAny() bool { return s.query == nil && s.body == nil }
 
 // reads reports whether the search reads bodies.
 func (s *search) reads() bool {
-	return s.body != nil || slices.ContainsFunc(s.choice, func(c []option) bool {
+	return s.body != nil || s.query != nil && len(s.query.Reasons) > 0 || slices.ContainsFunc(s.choice, func(c []option) bool {
 		return slices.ContainsFunc(c, func(o option) bool { return o.reads() })
 	})
 }
@@ -60,7 +60,7 @@ func (s *search) matches(j *scannedJob, rd *reading) bool {
 		return false
 	}
 	if s.query != nil && len(s.query.Reasons) > 0 {
-		reason := reasonOf(&j.JobStats)
+		reason := reasonOf(j)
 		for _, pattern := range s.query.Reasons {
 			if reason == "" || !access.Match(pattern, reason) {
 				return false

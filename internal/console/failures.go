@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/decode"
 )
 
 // A failuresView is the page of failures.
@@ -20,6 +21,7 @@ type failureRow struct {
 	ID, Link             string
 	Tries                string // link to its retry or redrive; empty if the jobs are ready
 	TryAgain             string // verb of that action
+	Shown                string // reason without invisible characters
 	Delete               string
 	FirstTime, FirstFull string
 	LastTime, LastFull   string
@@ -43,7 +45,7 @@ func failuresPage(r *request) (*page, error) {
 	back := withQuery(r.site.Base+"failures", "tube", v.Tube)
 	manages := r.manages()
 	for _, g := range v.Groups {
-		row := failureRow{FailureGroup: g, ID: rowID(g.Q), Link: withQuery(r.site.Base+"search", "q", g.Q)}
+		row := failureRow{FailureGroup: g, Shown: decode.Visible(g.Reason), ID: rowID(g.Q), Link: withQuery(r.site.Base+"search", "q", g.Q)}
 		ask := func(do string) string {
 			return withQuery(r.site.Base+"confirm", "do", do, "tube", g.Tube, "state", g.State, "q", g.Q, "back", back)
 		}
