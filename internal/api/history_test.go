@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,20 +118,17 @@ func TestMinutes(t *testing.T) {
 	})
 }
 
-// A member takes what the leader records, and continues it when it leads. Changes of a new
-// member and of a leader are never those of somebody else.
+// A member copies the points and changes of the leader, and continues them when it leads.
 func TestHistoryOfLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rigs [2]*rig
-		leader := 0
+		var leader atomic.Int64
 		for i := range rigs {
-			way := &through{}
 			rigs[i] = start(t, Options{Leader: func() (http.RoundTripper, error) {
-				if leader == i {
-					return nil, nil
+				if leads := int(leader.Load()); leads != i {
+					return &through{leader: rigs[leads].FromMembers()}, nil
 				}
-				way.leader = rigs[leader].FromMembers()
-				return way, nil
+				return nil, nil
 			}, IdentifyByName: func(string, netip.Addr) (*access.Identity, bool) { return rightsPolicy(t)["manage"], true }})
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -141,7 +139,7 @@ func TestHistoryOfLeader(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		for i, r := range rigs {
 			r.someJobs("mail", 1+i)
-			leader = i
+			leader.Store(int64(i))
 			r.want(201, "POST", "/tubes/mail/jobs", `{"body":""}`, nil)
 			time.Sleep(2 * time.Minute)
 		}
