@@ -54,7 +54,7 @@ var arrows = map[string]string{
 	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/gzipped internal/health internal/op internal/query golang.org/x/sync",
 	"internal/query":           "internal/op",
 	"internal/decode":          "internal/jsonscan github.com/tinylib/msgp",
-	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/gzipped internal/health internal/history internal/jobjson internal/op internal/jsonscan internal/policy internal/query internal/rights internal/server internal/wire",
+	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/gzipped internal/health internal/history internal/jobjson internal/op internal/jsonscan internal/policy internal/schedule internal/query internal/rights internal/server internal/wire",
 	"internal/api/audit":       "client/admin internal/access internal/history golang.org/x/time",
 	"internal/api/list":        "",
 	"internal/api/task":        "internal/op client/admin internal/api/audit",
@@ -110,10 +110,10 @@ var arrows = map[string]string{
 	"internal/test/vfstest":             "internal/vfs",
 
 	// The server process, which connects the packages, and its settings.
-	"internal/config":          "internal/exit internal/flags internal/adminsocket internal/access internal/admin internal/certs internal/duration internal/engine internal/history internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
+	"internal/config":          "internal/exit internal/flags internal/adminsocket internal/access internal/admin internal/certs internal/duration internal/engine internal/history internal/policy internal/schedule internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/asynclog": "",
 	"internal/daemon": "internal/exit internal/adminsocket client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/advice internal/cluster internal/cluster/control internal/cluster/directory " +
-		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/asynclog internal/engine internal/engine/histogram internal/history internal/journal internal/policy internal/server/ratelog internal/server " +
+		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/asynclog internal/engine internal/engine/histogram internal/history internal/journal internal/policy internal/schedule internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. Their shared code imports none of them.

@@ -246,6 +246,57 @@ func (c *Client) DeletePolicy(ctx context.Context, in *OfPolicy) error {
 	return c.Do(ctx, "DELETE /policies/{pattern}", in, nil)
 }
 
+// ListSchedules is GET /schedules. List the schedules, by name.
+//
+// Schedules whose tube the client has no right on are left out.
+func (c *Client) ListSchedules(ctx context.Context) (Schedules, error) {
+	return ask[Schedules](ctx, c, "GET /schedules", nil)
+}
+
+// GetSchedule is GET /schedules/{schedule}. Return a schedule.
+func (c *Client) GetSchedule(ctx context.Context, in *OfSchedule) (Schedule, error) {
+	return ask[Schedule](ctx, c, "GET /schedules/{schedule}", in)
+}
+
+// SetSchedule is PUT /schedules/{schedule}. Set the whole definition of a schedule.
+//
+// It is durable and overrides the configuration file. The client needs the rights manage
+// and put on the tube, and on the tube of an earlier definition. If the times change, runs
+// count from now.
+func (c *Client) SetSchedule(ctx context.Context, in *SetSchedule) (Schedule, error) {
+	return ask[Schedule](ctx, c, "PUT /schedules/{schedule}", in)
+}
+
+// RemoveSchedule is DELETE /schedules/{schedule}. Remove the run-time definition of a schedule.
+//
+// Its jobs remain. A definition in the configuration file applies again; the status is 409
+// if there is no other definition. The client needs the rights manage and put on the tube.
+func (c *Client) RemoveSchedule(ctx context.Context, in *OfSchedule) error {
+	return c.Do(ctx, "DELETE /schedules/{schedule}", in, nil)
+}
+
+// RunSchedule is POST /schedules/{schedule}/run. Put the job of a schedule now.
+//
+// The other runs stay unchanged. The client needs the rights manage and put on the tube.
+func (c *Client) RunSchedule(ctx context.Context, in *OfSchedule) (Inserted, error) {
+	return ask[Inserted](ctx, c, "POST /schedules/{schedule}/run", in)
+}
+
+// PauseSchedule is POST /schedules/{schedule}/pause. Pause a schedule.
+//
+// The client needs the rights manage and put on the tube.
+func (c *Client) PauseSchedule(ctx context.Context, in *OfSchedule) error {
+	return c.Do(ctx, "POST /schedules/{schedule}/pause", in, nil)
+}
+
+// ResumeSchedule is POST /schedules/{schedule}/resume. End the pause of a schedule.
+//
+// Runs during the pause do not count as missed. The client needs the rights manage and put
+// on the tube.
+func (c *Client) ResumeSchedule(ctx context.Context, in *OfSchedule) error {
+	return c.Do(ctx, "POST /schedules/{schedule}/resume", in, nil)
+}
+
 // StartTask is POST /tubes/{tube}/tasks. Change many jobs of a tube.
 //
 // The task applies to the jobs in `ids` or in a `state`; with a search only to matching

@@ -272,6 +272,7 @@ func TestStory(t *testing.T) {
 	r.want(200, "GET", "/journal", "", nil)
 	r.want(201, "POST", "/tubes/mail/jobs", `{"body":""}`, nil)
 
+	r.schedules()
 	for _, o := range operations() {
 		if id := o.ID; !r.seen[id] {
 			t.Errorf("%s is not in the story", id)

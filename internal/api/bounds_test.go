@@ -75,7 +75,7 @@ func outside(f *op.Field) (values []json.RawMessage) {
 	case as == "TubeName":
 		add("two words")
 		add(strings.Repeat("x", 201))
-	case as == "PolicySettings":
+	case as == "PolicySettings", as == "ScheduleSettings":
 		add(map[string]string{"nosuch": "1"})
 	case as == "PolicySetting":
 		add([]string{"nosuch"})

@@ -24,6 +24,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
+	"github.com/beanpole-mq/beanpole/internal/schedule"
 )
 
 var update = flag.Bool("update", false, "write the generated files")
@@ -269,6 +270,18 @@ func (g *generator) description() []byte {
 	}
 	g.schemas["PolicySettings"] = obj("type", "object", "additionalProperties", false, "properties", settings)
 	g.schemas["PolicySetting"] = obj("type", "string", "enum", names)
+	schedules := obj()
+	for _, s := range schedule.Settings {
+		about := obj("type", "string", "description", s.Doc)
+		if s.Words != nil {
+			about.set("enum", listed(s.Words))
+		}
+		if s.Default != "" {
+			about.set("default", s.Default)
+		}
+		schedules.set(s.Name, about)
+	}
+	g.schemas["ScheduleSettings"] = obj("type", "object", "additionalProperties", false, "properties", schedules)
 	g.schemas["State"] = obj("type", "string", "enum", listed(op.States))
 	g.schemas["TubeName"] = obj("type", "string", "pattern", `^[A-Za-z0-9+/;.$_()][A-Za-z0-9+/;.$_()-]{0,199}$`)
 	g.schemas["Rights"] = obj("type", "array", "items", obj("type", "string", "enum", listed(strings.Split(rights.All.String(), ","))))

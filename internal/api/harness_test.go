@@ -23,6 +23,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/policy"
+	"github.com/beanpole-mq/beanpole/internal/schedule"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -54,7 +55,7 @@ func startWith(t *testing.T, opt Options, sopt server.Options, eopt engine.Optio
 	if eopt.Policies == nil {
 		eopt.Policies, _ = policy.New([]policy.Config{{Tubes: []string{"*"}, Settings: map[string]any{"max-releases": "9"}}})
 	}
-	eopt.Epoch = time.Now().UnixNano()
+	eopt.Epoch, eopt.CompileSchedule = time.Now().UnixNano(), schedule.CompileText
 	eng := engine.New(eopt)
 	b := broker.New(eng, bopt)
 	r := &rig{t: t, eng: eng, net: memnet.Listen(), log: new(bytes.Buffer), seen: make(map[string]bool)}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
@@ -111,6 +112,7 @@ var (
 	deleteOfJob      = (rights.Reserve | rights.Manage).AnyOn(rights.TubeOfJob)
 	manageEverywhere = rights.Manage.On(rights.EveryTube)
 	fillsNamed       = (rights.Put | rights.Manage).AnyOn(rights.NamedTube)
+	runsNamed        = (rights.Manage | rights.Put).On(rights.NamedTube)
 	anyNamed         = rights.All.AnyOn(rights.NamedTube)
 )
 
@@ -160,6 +162,19 @@ var operations = sync.OnceValue(func() []*operation {
 			Success: "The run-time settings of the pattern; empty if there are none."}, (*request).setPolicy),
 		declare(row{ID: "deletePolicy", Route: "DELETE /policies/{pattern}", Tag: "policies", Needs: manageAnywhere,
 			Success: "The pattern has no run-time settings.", Problems: []int{404}}, (*request).deletePolicy),
+		declare(row{ID: "listSchedules", Route: "GET /schedules", Tag: "schedules", Needs: statsAnywhere, Success: "The schedules."}, (*request).listSchedules),
+		declare(row{ID: "getSchedule", Route: "GET /schedules/{schedule}", Tag: "schedules", Needs: statsAnywhere, Success: "The schedule.", Problems: []int{404}}, (*request).getSchedule),
+		declare(row{ID: "setSchedule", Route: "PUT /schedules/{schedule}", Tag: "schedules", Needs: manageAnywhere, Success: "The schedule.", Problems: []int{507}}, (*request).setSchedule),
+		declare(row{ID: "removeSchedule", Route: "DELETE /schedules/{schedule}", Tag: "schedules", Needs: manageAnywhere,
+			Success: "The definition was removed.", Problems: []int{404, 409}}, (*request).removeSchedule),
+		declare(row{ID: "runSchedule", Route: "POST /schedules/{schedule}/run", Tag: "schedules", Needs: manageAnywhere, Status: http.StatusCreated, Location: "/jobs/",
+			Success: "The job was created.", Problems: []int{404, 503, 507}}, (*request).runSchedule),
+		declare(row{ID: "pauseSchedule", Route: "POST /schedules/{schedule}/pause", Tag: "schedules", Needs: manageAnywhere, Success: "The schedule is paused.", Problems: []int{404}},
+			changeSchedule((*engine.Engine).PauseSchedule)),
+		declare(row{ID: "resumeSchedule", Route: "POST /schedules/{schedule}/resume", Tag: "schedules", Needs: manageAnywhere, Success: "The schedule is not paused.", Problems: []int{404}},
+			changeSchedule(func(e *engine.Engine, name string) engine.Outcome {
+				return e.ResumeSchedule(time.Now().UnixNano(), name)
+			})),
 		declare(row{ID: "startTask", Route: "POST /tubes/{tube}/tasks", Tag: "tasks", Needs: manageNamed, Status: http.StatusAccepted, Location: "/tasks/",
 			Success: "The task; it runs, or `status` has the result."}, (*request).startTask),
 

@@ -16,6 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
+	"github.com/beanpole-mq/beanpole/internal/schedule"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -65,20 +66,20 @@ func TestRights(t *testing.T) {
 	everybody := strings.Join(names, ", ")
 	allowed := make(map[string]string) // by operation: who may
 	for who, ids := range map[string]string{
-		"stats, stats mail, stats other, both, both mail, both other": "getStats getAttention getCluster listTubes listPolicies listReserved",
+		"stats, stats mail, stats other, both, both mail, both other": "getStats getAttention getCluster listTubes listPolicies listReserved listSchedules",
 		"stats, both":                        "getHistory listConnections getConnection",
 		"manage, manage mail":                "setPolicy deletePolicy pauseTube resumeTube kickJob buryJob releaseJob getTask cancelTask startTask changeJob",
 		everybody:                            "getMe",
 		"manage":                             "transferLead listChanges drain undrain rewriteJournal closeConnection getServer moveJob redriveJob", // a job also on the other tube
 		"peek, both":                         "getJournal",
-		"stats, stats mail, both, both mail": "getTube explainTube getTubeHistory explainPolicy listJobs getJob",
+		"stats, stats mail, both, both mail": "getTube explainTube getTubeHistory explainPolicy listJobs getJob getSchedule",
 		"put, put mail":                      "putJob importAll importTube",
 		"peek, peek mail, both, both mail":   "getBody",
 		"manage, manage mail, reserve, reserve mail": "deleteJob",
 		"manage, manage mail, manage other":          "listTasks",
 		"both, both mail, both other":                "searchAll exportAll listFailures",
 		"both, both mail":                            "searchTube exportTube listClasses",
-		"":                                           "copyJob", // it needs put on the other tube, too
+		"":                                           "copyJob setSchedule removeSchedule runSchedule pauseSchedule resumeSchedule", // they also need put
 	} {
 		for id := range strings.FieldsSeq(ids) {
 			allowed[id] = who
@@ -86,17 +87,18 @@ func TestRights(t *testing.T) {
 	}
 	bodies := map[string]string{
 		"putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`,
-		"setPolicy": `{"set":{"max-attempts":"5"}}`,
+		"setPolicy": `{"set":{"max-attempts":"5"}}`, "setSchedule": `{"settings":{"every":"1h","tube":"mail"}}`,
 		"startTask": `{"do":"delete","ids":[1]}`, "changeJob": `{"priority":9}`, "copyJob": `{"to":"mail"}`, "moveJob": `{"to":"another"}`,
 		"importAll": `{"tube":"mail","body":"x"}`, "importTube": `{"body":"x"}`,
 	}
 	jobs := map[string]string{"kickJob": "2", "releaseJob": "3", "redriveJob": "4"}
-	paths := strings.NewReplacer("{tube}", "mail", "{pattern}", "mail", "{connection}", "1", "{task}", "1")
+	paths := strings.NewReplacer("{tube}", "mail", "{pattern}", "mail", "{connection}", "1", "{task}", "1", "{schedule}", "nightly")
 	for name, who := range known {
 		for _, op := range operations() {
 			r := start(t, Options{RewriteJournal: func() {}, Cluster: oneMember, Transfer: func(context.Context, uint64) error { return nil }, Backup: emptyBackup, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
 			r.in(func(e *engine.Engine, now int64) {
 				e.SetPolicy("mail", "burst=2\n")
+				e.SetSchedule("nightly", schedule.Text(map[string]string{"every": "1h", "tube": "mail"}))
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 900}, nil)
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)

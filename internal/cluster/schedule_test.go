@@ -11,12 +11,7 @@ import (
 // TestSchedulesOfLeaders checks that each run of a schedule has one job, although leaders
 // are killed, lose their disk's cache, or are cut off.
 func TestSchedulesOfLeaders(t *testing.T) {
-	compile := func(sim *simulation) {
-		sim.opt.Engine.CompileSchedule = func(name, text string) *engine.Schedule {
-			s, _ := schedule.Compile(name, schedule.Parse(text))
-			return s
-		}
-	}
+	compile := func(sim *simulation) { sim.opt.Engine.CompileSchedule = schedule.CompileText }
 	inSimulationOf(t, 3, compile, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
 		sim.must(l.Broker().Call(func(e *engine.Engine, _ int64) {

@@ -59,10 +59,13 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 			return nil, c.unknown(key[0], key[1])
 		}
 	}
-	for _, t := range c.tables.Policies {
-		for _, name := range slices.Sorted(maps.Keys(t)) {
-			if !slices.Contains(settingsOf(policyName), name) {
-				return nil, c.unknown(policyName, name)
+	for _, table := range []string{policyName, scheduleName} { // whose settings are in a map
+		list, _ := c.values[table].([]map[string]any)
+		for _, t := range list {
+			for _, name := range slices.Sorted(maps.Keys(t)) {
+				if !slices.Contains(settingsOf(table), name) {
+					return nil, c.unknown(table, name)
+				}
 			}
 		}
 	}

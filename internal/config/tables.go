@@ -11,26 +11,31 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
+	"github.com/beanpole-mq/beanpole/internal/schedule"
 )
 
 // Tables are the tables of a configuration file, which have no options: listeners,
-// identities, rules, limits, policies and other servers.
+// identities, rules, limits, policies, schedules and other servers.
 type Tables struct {
 	Listeners  []listenerTable `toml:"listener,omitempty"`
 	Identities []identityTable `toml:"identity,omitempty"`
 	Rules      []ruleTable     `toml:"rule,omitempty"`
 	Limits     []limitTable    `toml:"limit,omitempty"`
 	Policies   []policyTable   `toml:"policy,omitempty"`
+	Schedules  []scheduleTable `toml:"schedule,omitempty"`
 	Servers    []OtherServer   `toml:"console-server,omitempty"`
 }
 
 // tableNames are the names of the tables.
-var tableNames = []string{"listener", "identity", "rule", "limit", policyName, "console-server"}
+var tableNames = []string{"listener", "identity", "rule", "limit", policyName, scheduleName, "console-server"}
 
 // settingsOf returns the names of a table's settings.
 func settingsOf(table string) []string {
-	if table == policyName {
+	switch table {
+	case policyName:
 		return append(policy.Names(), tubesOf)
+	case scheduleName:
+		return append(schedule.Names(), nameOf, bodyFile)
 	}
 	var names []string
 	all := reflect.TypeFor[Tables]()

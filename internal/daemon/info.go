@@ -105,7 +105,7 @@ func (f *serverInfo) shared() map[string]string {
 		}
 	}
 	t := f.tables()
-	for name, table := range map[string]any{"[[identity]]": t.Identities, "[[rule]]": t.Rules, "[[limit]]": t.Limits, "[[policy]]": t.Policies} {
+	for name, table := range map[string]any{"[[identity]]": t.Identities, "[[rule]]": t.Rules, "[[limit]]": t.Limits, "[[policy]]": t.Policies, "[[schedule]]": t.Schedules} {
 		text, _ := json.Marshal(table) // it contains only texts and numbers
 		sum := sha256.Sum256(text)
 		all[name] = hex.EncodeToString(sum[:8])

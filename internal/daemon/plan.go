@@ -14,6 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/policy"
+	"github.com/beanpole-mq/beanpole/internal/schedule"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -33,9 +34,10 @@ type plan struct {
 
 // rules are the part of the plan that a reload replaces.
 type rules struct {
-	access   *access.Policy
-	limits   engine.Limits
-	policies *policy.Set
+	access    *access.Policy
+	limits    engine.Limits
+	policies  *policy.Set
+	schedules map[string]string
 }
 
 // rulesOf parses the rules and checks the other tables of the configuration file.
@@ -47,6 +49,9 @@ func rulesOf(opt *config.Options) (r rules, err error) {
 		return r, err
 	}
 	if r.policies, err = opt.TubePolicies(); err != nil {
+		return r, err
+	}
+	if r.schedules, err = opt.Schedules(); err != nil {
 		return r, err
 	}
 	_, err = opt.OtherServers()
@@ -80,7 +85,8 @@ func newPlan(version string, s *config.Settings, log *slog.Logger) (*plan, error
 
 // engine returns the options of the engine.
 func (p *plan) engine() engine.Options {
-	return engine.Options{Limits: p.rules.limits, LimitReached: logLimits(p.log), Policies: p.rules.policies, PolicyActed: logPolicies(p.log)}
+	return engine.Options{Limits: p.rules.limits, LimitReached: logLimits(p.log), Policies: p.rules.policies, PolicyActed: logPolicies(p.log),
+		Schedules: p.rules.schedules, CompileSchedule: schedule.CompileText}
 }
 
 // Check returns an error if a server could not start with these settings, and writes

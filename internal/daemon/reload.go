@@ -37,6 +37,7 @@ func (r *reloader) reload() {
 	r.queue.broker.Configure(func(e *engine.Engine) {
 		e.SetLimits(now.limits)
 		e.SetPolicies(now.policies)
+		e.SetSchedules(now.schedules)
 	})
 	r.server.SetLimits(s.Options.Server.Limits)
 	r.level.Set(s.Options.LogLevel())

@@ -54,6 +54,7 @@ type Entry struct {
 	Kicks    uint32     `json:"kicks,omitempty"`
 	Body     []byte     `json:"body,omitempty"`     // base64 in JSON
 	Origin   string     `json:"origin,omitempty"`   // tube from which a policy moved the job
+	Schedule string     `json:"schedule,omitempty"` // that put the job
 	Settings []string   `json:"settings,omitempty"` // settings of the pattern Tube; empty if they were removed
 
 	// End of the last attempt of a job; see engine.Failure.
@@ -149,6 +150,7 @@ func EntryOf(c *engine.Change) Entry {
 		at, _ := record.DecodeApplied(c.Body)
 		e.At, e.Index, e.Term, e.Body = moment(at.Stamp), at.Index, at.Term, nil
 	case engine.JobPut, engine.JobState:
+		e.Schedule = c.From
 		e.State, e.Origin = c.State.String(), c.Origin
 		e.Pri, e.Delay, e.TTR, e.Created = &c.Pri, &c.Delay, c.TTR, moment(c.Created)
 		e.Reserves, e.Timeouts, e.Releases, e.Buries, e.Kicks = c.Reserves, c.Timeouts, c.Releases, c.Buries, c.Kicks

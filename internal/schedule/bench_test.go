@@ -18,7 +18,7 @@ func BenchmarkSameMinute(b *testing.B) {
 		for n := range engine.MaxSchedules {
 			configured[fmt.Sprint("schedule-", n)] = Text(map[string]string{"cron": "30 3 * * *", "timezone": "Europe/Berlin", "tube": fmt.Sprint("tube-", n%100), "body": "{time} {name}"})
 		}
-		e := engine.New(engine.Options{Logged: true, Schedules: configured, CompileSchedule: compile})
+		e := engine.New(engine.Options{Logged: true, Schedules: configured, CompileSchedule: CompileText})
 		wall := time.Date(2026, 11, 28, 1, 0, 0, 0, time.UTC).UnixNano()
 		now := int64(0)
 		for day := range 3 {

@@ -30,17 +30,9 @@ type world struct {
 	fired map[string]bool   // name and moment of each job in the log
 }
 
-func compile(name, text string) *engine.Schedule {
-	s, err := Compile(name, Parse(text))
-	if err != nil {
-		return nil
-	}
-	return s
-}
-
 // start starts an engine from the log.
 func (w *world) start() {
-	w.now, w.e = 0, engine.New(engine.Options{Logged: true, CompileSchedule: compile})
+	w.now, w.e = 0, engine.New(engine.Options{Logged: true, CompileSchedule: CompileText})
 	for _, c := range w.log {
 		w.e.Restore(c)
 	}
@@ -191,7 +183,7 @@ func TestModel(t *testing.T) {
 				def["cron"], def["timezone"] = drawCron(rng), zoneList()[rng.IntN(len(zoneList()))]
 			}
 			name := fmt.Sprint("s", len(w.defs))
-			if compile(name, Text(def)) == nil {
+			if CompileText(name, Text(def)) == nil {
 				continue
 			}
 			w.defs[name], w.done[name] = def, w.wall

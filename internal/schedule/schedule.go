@@ -1,8 +1,7 @@
 // Package schedule parses the definitions of schedules and computes when they run. The
 // engine puts their jobs.
 //
-//	text, err := schedule.Edit("", map[string]string{"cron": "30 3 * * *", "tube": "reports"}, nil)
-//	s, err := schedule.Compile("nightly", schedule.Parse(text))
+//	s, err := schedule.Compile("nightly", map[string]string{"cron": "30 3 * * *", "tube": "reports"})
 //	next := s.Next(time.Now().Unix())
 //
 // A definition has settings (the table Settings). The journal stores it as a text: lines
@@ -127,6 +126,16 @@ func Compile(name string, settings map[string]string) (*engine.Schedule, error) 
 		return []byte(strings.NewReplacer("{time}", at, "{name}", name).Replace(body))
 	}
 	return s, errors.Join(c.wrong...)
+}
+
+// CompileText is Compile for a stored text, as [engine.Options] needs it. It returns nil if
+// this version cannot read the text.
+func CompileText(name, text string) *engine.Schedule {
+	s, err := Compile(name, Parse(text))
+	if err != nil {
+		return nil
+	}
+	return s
 }
 
 // A compiler collects the errors of settings.

@@ -13,7 +13,7 @@ func AddTo(root *cobra.Command) {
 	cliutil.AddGroup(root, "work", "Put and process jobs:",
 		newPut(), newReserve(), newWork(), newWait(), newKick(), newDelete())
 	cliutil.AddGroup(root, "admin", "Manage a beanpole:",
-		newAttention(), newJobs(), newFailures(), newWorking(), newConnections(), newPolicy(), newPause(), newResume(), newClear(), newMove(),
+		newAttention(), newJobs(), newFailures(), newWorking(), newConnections(), newPolicy(), newSchedule(), newPause(), newResume(), newClear(), newMove(),
 		newRedrive(), newBury(), newRelease(), newDrain(), newUndrain(), newExport(), newImport())
 }
 

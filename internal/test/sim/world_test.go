@@ -80,7 +80,7 @@ func (w *world) start() (*state, error) {
 	opt := w.opt
 	opt.Epoch, opt.Logger = w.epoch, slog.New(w.log)
 	w.journal = journal.New(opt)
-	eng := engine.New(engine.Options{Logged: true, Admit: w.journal.Admit, Policies: w.policies, Epoch: w.epoch, CompileSchedule: compile})
+	eng := engine.New(engine.Options{Logged: true, Admit: w.journal.Admit, Policies: w.policies, Epoch: w.epoch, CompileSchedule: schedule.CompileText})
 	if _, err := w.journal.Open(w.fsys, dir, eng); err != nil {
 		return nil, err
 	}
@@ -255,12 +255,4 @@ func (l *logbook) hasErrors() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.errors > 0
-}
-
-func compile(name, text string) *engine.Schedule {
-	s, err := schedule.Compile(name, schedule.Parse(text))
-	if err != nil {
-		return nil
-	}
-	return s
 }

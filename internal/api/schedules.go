@@ -1,0 +1,187 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/schedule"
+)
+
+// nextRuns is the number of next runs in an answer.
+const nextRuns = 5
+
+// schedules returns the schedules, or only the one of a name.
+func (r *request) schedules(name string) (all []engine.ScheduleStatus, err error) {
+	err = r.turn(func(e *engine.Engine, _ int64) error {
+		for st := range e.Schedules() {
+			if name == "" || st.Name == name {
+				all = append(all, st)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// scheduleNamed returns a schedule on whose tube the client has the needed rights.
+func (r *request) scheduleNamed(name string) (st engine.ScheduleStatus, err error) {
+	if err := schedule.CheckName(name); err != nil {
+		return st, badRequest("%v", err)
+	}
+	all, err := r.schedules(name)
+	if err != nil {
+		return st, err
+	}
+	if len(all) == 0 {
+		return st, problemf(http.StatusNotFound, "there is no schedule %.100s; 'beanpole schedule list' lists all", name)
+	}
+	need := statsNamed
+	if r.op.changes() {
+		need = runsNamed
+	}
+	tube := schedule.Parse(all[0].Text)["tube"]
+	return all[0], r.permittedOn(need, "the tube "+tube, tube)
+}
+
+// scheduleOf returns a schedule as the client sees it.
+func (r *request) scheduleOf(st *engine.ScheduleStatus) admin.Schedule {
+	m := &st.Mark
+	s := admin.Schedule{Name: st.Name, Source: "file", Settings: schedule.Parse(st.Text), Paused: m.Paused, Next: []int64{},
+		LastRun: m.Ran, LastJob: m.Job, Runs: m.Runs, Missed: m.Missed, Skipped: m.Skipped, Behind: m.Behind, Problem: scheduleProblem(st)}
+	if st.Runtime {
+		s.Source = "runtime"
+	}
+	switch {
+	case st.Exists:
+		s.Outcome = st.LastJob.String()
+	case m.Job > 0:
+		s.Outcome = "deleted"
+	}
+	if compiled, err := schedule.Compile(st.Name, s.Settings); err == nil && !m.Paused {
+		s.Next = runsAfter(compiled, m.At, time.Now().Unix())
+	}
+	if !r.caller.Identity.Meets(bodiesNamed, s.Settings["tube"]) {
+		delete(s.Settings, "body")
+	}
+	return s
+}
+
+// runsAfter returns the next runs. The runs up to a moment are done.
+func runsAfter(s *engine.Schedule, done, now int64) (next []int64) {
+	if due := s.Due(done, now, 1); len(due) > 0 {
+		done = due[0]
+	}
+	for range nextRuns {
+		done = s.Next(done)
+		next = append(next, done)
+	}
+	return next
+}
+
+// scheduleProblem returns the reason why a schedule does not put jobs, or nothing.
+func scheduleProblem(st *engine.ScheduleStatus) string {
+	switch {
+	case st.Unreadable:
+		return "this version of beanpole cannot read the definition"
+	case st.Refusal != engine.OK:
+		return outcomeProblem(st.Refusal).Error()
+	}
+	return ""
+}
+
+func (r *request) listSchedules(*admin.None) (list admin.Schedules, err error) {
+	all, err := r.schedules("")
+	list.Schedules = []admin.Schedule{}
+	for i := range all {
+		if s := r.scheduleOf(&all[i]); r.caller.Identity.Meets(statsNamed, s.Settings["tube"]) {
+			list.Schedules = append(list.Schedules, s)
+		}
+	}
+	return list, err
+}
+
+func (r *request) getSchedule(in *admin.OfSchedule) (s admin.Schedule, err error) {
+	st, err := r.scheduleNamed(in.Name)
+	if err != nil {
+		return s, err
+	}
+	return r.scheduleOf(&st), nil
+}
+
+func (r *request) setSchedule(in *admin.SetSchedule) (s admin.Schedule, err error) {
+	compiled, err := schedule.Compile(in.Name, in.Settings)
+	if err != nil {
+		return s, badRequest("%v", err)
+	}
+	if err := r.permittedOn(runsNamed, "the tube "+compiled.Tube, compiled.Tube); err != nil {
+		return s, err
+	}
+	st, err := r.scheduleNamed(in.Name)
+	if err != nil && admin.StatusOf(err) != http.StatusNotFound {
+		return s, err
+	}
+	text := schedule.Text(in.Settings)
+	r.note("before", withoutBody(st.Text))
+	r.note("after", withoutBody(text))
+	if err := r.turn(func(e *engine.Engine, _ int64) error {
+		if o := e.SetSchedule(in.Name, text); o == engine.TooBig {
+			return problemf(http.StatusInsufficientStorage, "there are %d schedules; remove some that 'beanpole schedule list' lists", engine.MaxSchedules)
+		} else if o != engine.OK {
+			return outcomeProblem(o)
+		}
+		return nil
+	}); err != nil {
+		return s, err
+	}
+	return r.getSchedule(&in.OfSchedule)
+}
+
+// withoutBody returns a definition in one line, for the audit.
+func withoutBody(text string) string {
+	settings := schedule.Parse(text)
+	delete(settings, "body")
+	return oneLine(schedule.Text(settings))
+}
+
+func (r *request) removeSchedule(in *admin.OfSchedule) (none admin.None, err error) {
+	st, err := r.scheduleNamed(in.Name)
+	if err != nil {
+		return none, err
+	}
+	if !st.Runtime {
+		return none, problemf(http.StatusConflict, "the schedule %s is in the configuration file; remove it there, or pause it", in.Name)
+	}
+	return changeSchedule(func(e *engine.Engine, name string) engine.Outcome { return e.SetSchedule(name, "") })(r, in)
+}
+
+// changeSchedule returns an operation on a schedule.
+func changeSchedule(do func(e *engine.Engine, name string) engine.Outcome) func(*request, *admin.OfSchedule) (admin.None, error) {
+	return func(r *request, in *admin.OfSchedule) (none admin.None, err error) {
+		if _, err := r.scheduleNamed(in.Name); err != nil {
+			return none, err
+		}
+		return none, r.turn(func(e *engine.Engine, _ int64) error { return scheduleOutcome(e, do(e, in.Name)) })
+	}
+}
+
+func (r *request) runSchedule(in *admin.OfSchedule) (done admin.Inserted, err error) {
+	if _, err := r.scheduleNamed(in.Name); err != nil {
+		return done, err
+	}
+	err = r.turn(func(e *engine.Engine, now int64) error {
+		id, o := e.RunSchedule(now, time.Now().UnixNano(), in.Name)
+		done.ID = id
+		return scheduleOutcome(e, o)
+	})
+	return done, err
+}
+
+// scheduleOutcome returns the problem for an outcome, in its turn.
+func scheduleOutcome(e *engine.Engine, o engine.Outcome) error {
+	if o == engine.NotFound {
+		return problemf(http.StatusNotFound, "the schedule was removed")
+	}
+	return outcomeIn(e, o)
+}

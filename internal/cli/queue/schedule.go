@@ -1,0 +1,222 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+)
+
+// newSchedule returns the command schedule.
+func newSchedule() *cobra.Command {
+	const long = `Set, show and run schedules, which put jobs periodically.
+
+A schedule is durable, survives a restart, and runs once in a cluster. Its definition
+overrides one of the same name in the configuration file of the server.`
+	one := func(name, short, done string, do func(context.Context, *admin.Client, *admin.OfSchedule) error) *cobra.Command {
+		return newScheduleCommand(name, "NAME", short, "", "  beanpole schedule "+name+" nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+			if err := do(ctx, a, &admin.OfSchedule{Name: args[0]}); err != nil {
+				return err
+			}
+			return s.Print(map[string]string{"name": args[0]}, "%s: %s", args[0], done)
+		})
+	}
+	return cliutil.Group(&cobra.Command{
+		Use:   "schedule COMMAND",
+		Short: "put jobs periodically",
+		Long:  long,
+		Example: `  beanpole schedule set nightly --cron '30 3 * * *' --timezone Europe/Berlin --tube reports BODY
+  beanpole schedule list
+  beanpole schedule run nightly`,
+	}, newScheduleSet(), newScheduleList(), newScheduleShow(), newScheduleRun(),
+		one("pause", "pause a schedule", "paused", func(ctx context.Context, a *admin.Client, of *admin.OfSchedule) error {
+			return a.PauseSchedule(ctx, of)
+		}),
+		one("resume", "end the pause of a schedule", "resumed", func(ctx context.Context, a *admin.Client, of *admin.OfSchedule) error {
+			return a.ResumeSchedule(ctx, of)
+		}),
+		one("remove", "remove a schedule; its jobs remain", "removed", func(ctx context.Context, a *admin.Client, of *admin.OfSchedule) error {
+			return a.RemoveSchedule(ctx, of)
+		}))
+}
+
+// newScheduleCommand returns a subcommand of schedule.
+func newScheduleCommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) *cobra.Command {
+	s := new(session)
+	cmd := s.adminCommand(name, args, short, strings.TrimSpace(strings.ToUpper(short[:1])+short[1:]+".\n\n"+more), func(ctx context.Context, a *admin.Client, args []string) error {
+		return run(ctx, s, a, args)
+	})
+	cmd.Example = examples
+	cmd.ValidArgsFunction = s.completeSchedule
+	return cmd
+}
+
+// scheduleFlags are the options of 'schedule set', which are settings of the schedule.
+var scheduleFlags = [][2]string{
+	{"cron", "`TIMES` of the runs: minute, hour, day of month, month and day of week, or a name such as @daily"},
+	{"every", "`TIME` between runs, instead of --cron"},
+	{"timezone", "`ZONE` of --cron, such as Europe/Berlin (default UTC)"},
+	{"tube", "`TUBE` of the jobs"},
+	{"priority", "`PRIORITY` of the jobs (default 0)"},
+	{"delay", "delay the jobs by this `TIME` (default 0s)"},
+	{"ttr", "`TIME` that a worker holds a job (default 1m)"},
+	{"missed", "`RUNS` after downtime: once, skip or all (default once)"},
+	{"overlap", "`ACTION` if the last job is not over: put or skip (default put)"},
+}
+
+func newScheduleSet() *cobra.Command {
+	const more = `In the body, {time} is replaced by the time of the run, and {name} by NAME. The command sets
+the whole definition, and prints the next runs.
+
+`
+	settings, file := make(map[string]*string), ""
+	cmd := newScheduleCommand("set", "NAME [BODY]", "set a schedule", more,
+		"  beanpole schedule set nightly --cron '30 3 * * *' --timezone Europe/Berlin --tube reports '{\"day\":\"{time}\"}'\n  beanpole schedule set poll --every 5m --tube feeds --overlap skip", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+			in := admin.SetSchedule{OfSchedule: admin.OfSchedule{Name: args[0]}, Settings: make(map[string]string)}
+			for name, value := range settings {
+				if *value != "" {
+					in.Settings[name] = *value
+				}
+			}
+			switch {
+			case len(args) > 1 && file != "":
+				return exit.UsageError("give either a body or --body-file")
+			case len(args) > 1:
+				in.Settings["body"] = args[1]
+			case file != "":
+				body, err := os.ReadFile(file)
+				if err != nil {
+					return err
+				}
+				in.Settings["body"] = string(body)
+			}
+			done, err := a.SetSchedule(ctx, &in)
+			if err != nil {
+				return err
+			}
+			return s.printSchedule(&done)
+		})
+	for _, f := range scheduleFlags {
+		settings[f[0]] = cmd.Flags().String(f[0], "", f[1])
+	}
+	cmd.Flags().StringVar(&file, "body-file", "", "read the body from this `FILE`")
+	return cmd
+}
+
+func newScheduleList() *cobra.Command {
+	toml := false
+	cmd := newScheduleCommand("list", "", "list all schedules", "", "  beanpole schedule list\n  beanpole schedule list --toml > schedules.toml", func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
+		all, err := a.ListSchedules(ctx)
+		if err != nil {
+			return err
+		}
+		if !toml {
+			return cliutil.PrintList(&s.Session, all.Schedules, "name times tube next last job outcome missed", func(v *admin.Schedule) []any {
+				return []any{v.Name, timesOf(v), v.Settings["tube"], stateOf(v), moment(v.LastRun), v.LastJob, v.Outcome, v.Missed}
+			})
+		}
+		for _, v := range all.Schedules {
+			fmt.Fprintf(s.Out, "[[schedule]]\nname = %q\n", v.Name)
+			for _, name := range slices.Sorted(maps.Keys(v.Settings)) {
+				value, _ := json.Marshal(v.Settings[name]) // such a string is also one of TOML
+				fmt.Fprintf(s.Out, "%s = %s\n", name, value)
+			}
+			fmt.Fprintln(s.Out)
+		}
+		return nil
+	})
+	cmd.Flags().BoolVar(&toml, "toml", false, "export the schedules as tables of a configuration file")
+	return cmd
+}
+
+func newScheduleShow() *cobra.Command {
+	return newScheduleCommand("show", "NAME", "show a schedule and its next runs", "", "  beanpole schedule show nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+		v, err := a.GetSchedule(ctx, &admin.OfSchedule{Name: args[0]})
+		if err != nil {
+			return err
+		}
+		return s.printSchedule(&v)
+	})
+}
+
+func newScheduleRun() *cobra.Command {
+	return newScheduleCommand("run", "NAME", "put the job of a schedule now", "", "  beanpole schedule run nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+		done, err := a.RunSchedule(ctx, &admin.OfSchedule{Name: args[0]})
+		if err != nil {
+			return err
+		}
+		return s.Print(done, "%d", done.ID)
+	})
+}
+
+// printSchedule prints a schedule.
+func (s *session) printSchedule(v *admin.Schedule) error {
+	if s.JSON {
+		return s.PrintJSON(v)
+	}
+	rows := [][2]string{{"name", v.Name}, {"source", v.Source}}
+	for _, name := range slices.Sorted(maps.Keys(v.Settings)) {
+		rows = append(rows, [2]string{name, v.Settings[name]})
+	}
+	rows = append(rows, [2]string{"next", stateOf(v)})
+	for _, at := range v.Next[min(1, len(v.Next)):] {
+		rows = append(rows, [2]string{"", moment(at)})
+	}
+	if v.LastJob > 0 {
+		rows = append(rows, [2]string{"last run", fmt.Sprintf("%s, job %d: %s", moment(v.LastRun), v.LastJob, v.Outcome)})
+	}
+	rows = append(rows, [2]string{"runs", fmt.Sprintf("%d, %d missed, %d skipped", v.Runs, v.Missed, v.Skipped)})
+	return cliutil.PrintRows(s.Out, "setting value", rows, func(row *[2]string) []any { return []any{row[0], row[1]} })
+}
+
+// timesOf returns the times of the runs.
+func timesOf(v *admin.Schedule) string {
+	if every := v.Settings["every"]; every != "" {
+		return "every " + every
+	}
+	return strings.TrimSpace(v.Settings["cron"] + " " + v.Settings["timezone"])
+}
+
+// stateOf returns the next run of a schedule, or the reason why there is none.
+func stateOf(v *admin.Schedule) string {
+	switch {
+	case v.Problem != "":
+		return v.Problem
+	case v.Paused:
+		return "paused"
+	case len(v.Next) == 0:
+		return "never"
+	}
+	return moment(v.Next[0])
+}
+
+// moment returns a time in seconds since 1970 as text.
+func moment(at int64) string {
+	if at == 0 {
+		return "-"
+	}
+	return time.Unix(at, 0).UTC().Format(time.RFC3339)
+}
+
+// completeSchedule completes the name of a schedule.
+func (s *session) completeSchedule(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	ctx, cancel := s.forShell(cmd)
+	defer cancel()
+	if a, err := s.AdminClient(); err == nil && len(args) == 0 {
+		all, _ := a.ListSchedules(ctx)
+		for _, v := range all.Schedules {
+			names = append(names, v.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
