@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/decode"
@@ -27,8 +28,8 @@ func (r *request) listClasses(in *admin.ListClasses) (out admin.Classes, err err
 	defer end()
 	by := make(map[string]*admin.Class)
 	w := jobScan{places: []place{{r.tube, state}}, bodies: searchedBytes, page: in.Limit}
-	out.Sampled, err = r.sample(&w, func(j *scannedJob) {
-		name, _ := decode.Describe(j.body)
+	out.Sampled, err = r.sample(&w, timePerSearch, func(j *scannedJob) {
+		name := decode.Class(j.body)
 		c := by[name]
 		if c == nil {
 			c = &admin.Class{Class: name, Newest: j.Age}
@@ -47,14 +48,14 @@ func (r *request) listClasses(in *admin.ListClasses) (out admin.Classes, err err
 	return out, err
 }
 
-// sample calls tell for the jobs of a scan, within the budget of a page of a search. It
-// returns the number of these jobs.
-func (r *request) sample(w *jobScan, tell func(*scannedJob)) (jobs uint64, err error) {
+// sample calls tell for the jobs of a scan, within a time and the other budgets of a page
+// of a search. It returns the number of these jobs.
+func (r *request) sample(w *jobScan, most time.Duration, tell func(*scannedJob)) (jobs uint64, err error) {
 	rd, bytes := r.reading(), 0
 	defer rd.end()
 	err = r.scan(w, func(slice []scannedJob) bool {
 		for i := range slice {
-			if !rd.goOn() || rd.spent >= timePerSearch || bytes >= bytesPerSearch || jobs >= jobsPerSearch {
+			if !rd.goOn() || rd.spent >= most || bytes >= bytesPerSearch || jobs >= jobsPerSearch {
 				return false
 			}
 			tell(&slice[i])

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/decode"
@@ -16,11 +17,19 @@ import (
 // failedStates are the states of failed jobs, in the order of the sample.
 var failedStates = []engine.State{engine.Buried, engine.Delayed, engine.Ready}
 
-// leastOfPlace is the minimum size of the sample of a tube in a state.
-const leastOfPlace = 100
+const (
+	// timePerFailures is the time after which the sample of failed jobs ends. It has no next
+	// page, and so more time than a page of a search.
+	timePerFailures = 500 * time.Millisecond
 
-// reasonOf returns the reason of a job's last failure, or an empty string: the text of the
-// worker, the error that the body carries, or how the attempt ended.
+	// sampledFailures is the intended size of the sample, of which each tube has an equal
+	// share in each state, and at least leastOfPlace.
+	sampledFailures = 20_000
+	leastOfPlace    = 100
+)
+
+// reasonOf returns the reason of a job's last failure, or an empty string: the text of
+// the worker, the error that the body carries, or how the attempt ended.
 func reasonOf(j *scannedJob) string {
 	f, _ := j.Failure()
 	switch text := cmp.Or(f.Note, decode.Reason(j.body)); {
@@ -59,17 +68,17 @@ func (r *request) listFailures(in *admin.ListFailures) (out admin.Failures, err 
 	for _, state := range failedStates {
 		w.places = append(w.places, placesOf(tubes, []engine.State{state})...)
 	}
-	w.page = max(leastOfPlace, jobsPerSearch/max(len(w.places), 1))
+	w.page = max(leastOfPlace, sampledFailures/max(len(w.places), 1))
 	type key struct{ tube, state, class, reason string }
 	by := make(map[key]*admin.FailureGroup)
-	out.Looked, err = r.sample(&w, func(j *scannedJob) {
+	out.Looked, err = r.sample(&w, timePerFailures, func(j *scannedJob) {
 		reason := reasonOf(j)
 		if reason == "" {
 			return
 		}
 		one := r.jobOf(&j.JobStats)
 		k := key{tube: j.Tube, state: one.State, reason: varying.ReplaceAllString(reason, "*")}
-		k.class, _ = decode.Describe(j.body)
+		k.class = decode.Class(j.body)
 		g := by[k]
 		if g == nil {
 			g = &admin.FailureGroup{Tube: k.tube, State: k.state, Origin: one.Origin, Class: k.class, Reason: k.reason}

@@ -198,7 +198,7 @@ func classMatch(pattern string) bodyMatch {
 		if !mayHave(body, []string{longest}) {
 			return false
 		}
-		class, _ := decode.Describe(body)
+		class := decode.Class(body)
 		return class != "" && access.Match(pattern, class)
 	}
 }

@@ -28,15 +28,32 @@ type Field struct{ Path, Value string }
 // Job, Symfony or Sidekiq, or the task of Celery, and its arguments. Without a known
 // framework, the fields are those of the structure, or the text.
 func Describe(body []byte) (kind string, fields []Field) {
-	if len(body) > maxDescribed {
+	kind, arguments, ok := classOf(body)
+	if !ok {
 		return "", nil
+	}
+	return kind, appendFields(nil, "", arguments)
+}
+
+// Class returns the class of a job, or an empty string. It takes half the time of
+// Describe.
+func Class(body []byte) string {
+	kind, _, _ := classOf(body)
+	return kind
+}
+
+// classOf returns the class of a job and its arguments. It returns false for a body that
+// is too large or has no structure.
+func classOf(body []byte) (kind string, arguments json.RawMessage, ok bool) {
+	if len(body) > maxDescribed {
+		return "", nil, false
 	}
 	text, ok := opened(body, 0, newBudget())
 	if !ok || len(text) > Limit {
-		return "", nil
+		return "", nil, false
 	}
-	kind, arguments := describe(bytes.TrimSpace(text))
-	return Visible(kind), appendFields(nil, "", arguments)
+	kind, arguments = describe(bytes.TrimSpace(text))
+	return Visible(kind), arguments, true
 }
 
 // Summary returns the class of a job, and its arguments or its text, in one line of at
