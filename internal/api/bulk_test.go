@@ -142,7 +142,7 @@ func TestSearchAll(t *testing.T) {
 		}
 	}
 	r.in(func(e *engine.Engine, now int64) {
-		for range jobsPerSearch + 2*perPage {
+		for range jobsPerSearch + 20_000 {
 			e.PutInto(now, []byte("many"), engine.Spec{TTR: 60}, nil)
 		}
 	})

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -23,7 +24,6 @@ type jobScan struct {
 
 	search engine.PageSearch
 	begun  bool // search has started in the current place
-	found  int  // jobs found by search
 	slice  []scannedJob
 	arena  []byte // bodies of slice
 }
@@ -53,10 +53,6 @@ func (r *request) shown(j *scannedJob, withBody bool, sum *int) admin.Job {
 }
 
 const (
-	// perPage is the number of jobs that the engine collects at once. It uses 16 bytes
-	// for each.
-	perPage = 10_000
-
 	// jobsPerTurn is the maximum number of jobs in a turn, which takes a fifth of a
 	// millisecond. A pause of a millisecond follows each turn: with fewer jobs, a search
 	// of a million jobs would mostly wait.
@@ -99,23 +95,18 @@ func (w *jobScan) goOn(e *engine.Engine, now int64) {
 	at := w.places[0]
 	if !w.begun {
 		var o engine.Outcome
-		if w.search, o = e.BeginPage([]byte(at.tube), at.state, w.after, cmp.Or(w.page, perPage)); o != engine.OK {
+		if w.search, o = e.BeginPage([]byte(at.tube), at.state, w.after, cmp.Or(w.page, math.MaxInt)); o != engine.OK {
 			w.missing = true
 			w.pass()
 			return
 		}
-		w.begun, w.found = true, 0
+		w.begun = true
 	}
 	more := e.ContinuePage(now, &w.search, func(st engine.JobStats, at engine.Cursor) {
 		w.slice = append(w.slice, scannedJob{JobStats: st, at: at, body: w.body(e, &st)})
 		w.after = at
-		w.found++
 	})
-	switch {
-	case more:
-	case w.page == 0 && w.found == perPage:
-		w.begun = false
-	default:
+	if !more {
 		w.pass()
 	}
 }

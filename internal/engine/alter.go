@@ -23,7 +23,7 @@ func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 		e.emitAltered(t, i, j, &a)
 		return OK
 	}
-	e.detach(t, j)
+	e.detach(t, i, j)
 	a.apply(j)
 	if a.Delay != nil {
 		e.setDelay(now, j, *a.Delay)

@@ -373,7 +373,7 @@ func (e *Engine) Restore(c Change) {
 	case JobState:
 		if i, j := e.lookup(c.ID); i != none {
 			t := e.tubeOfJob(j)
-			e.detach(t, j)
+			e.detach(t, i, j)
 			e.restoreFields(j, c)
 			e.setFailure(i, c.Failure)
 			e.attach(t, i, j)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // Check tests every invariant of the package and reports all violations by number. It
@@ -28,6 +27,7 @@ func (e *Engine) Check() error {
 	c.counts()
 	c.slots("jobs", &e.jobs.slots)
 	c.slots("cold parts of jobs", &e.jobs.colds.slots)
+	c.slots("leaves", &e.jobs.leaves.slots)
 	c.slots("nodes", &e.ids.nodes.slots)
 	for i := range e.bodies.classes {
 		if e.bodies.classes[i].slots.pages == nil {
@@ -89,6 +89,7 @@ func (c *checker) jobs() {
 		if r := e.failureOf(i); r != nil {
 			c.memory += failureBytes + memoryOf(uint32(len(r))) - jobBytes
 		}
+		c.assert(j.state() != Reserved || cold.due >= cold.when+int64(j.ttr)*second, "I18: the TTR of job %d runs out too early", j.id)
 		c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id)
 	})
 	c.assert(len(c.colds) == e.jobs.coldCount, "I22: %d jobs have a cold part, counted are %d", len(c.colds), e.jobs.coldCount)
@@ -153,94 +154,41 @@ func (c *checker) countReferences() {
 		for _, w := range s.watches {
 			add(w.tube.num, 0, 1, 0)
 		}
-		for k := range s.reserved.n {
-			add(c.e.jobs.at(s.reserved.at(k).slot).tube(), 0, 0, 1)
+		for i := range s.reserved.after(key{}) {
+			add(c.e.jobs.at(i).tube(), 0, 0, 1)
 		}
 	}
 }
 
-// heap checks the order of a heap, if it is ordered, and that each of its jobs belongs
-// there.
-func (c *checker) heap(where string, h *jobHeap, ordered bool, state State, fits func(*job) bool) (urgent int) {
-	if h.shared != nil {
-		left := 0
-		for _, is := range h.shared.byPage {
-			left += int(count(is))
-		}
-		c.assert(left == h.shared.left && left > 0, "I12: %s: counts %d pages that a snapshot refers to, has %d", where, h.shared.left, left)
-	}
-	for k := range h.n {
-		x := *h.at(k)
-		j := c.e.jobs.at(x.slot)
-		c.inQueue++
-		c.assert(k == 0 || !ordered || !x.before(*h.at((k - 1) / 4)), "I12: %s: entry %d is before its parent", where, k)
-		c.assert(j.pos == uint32(k), "I12: %s: job %d at %d has pos %d", where, j.id, k, j.pos)
-		c.assert(j.state() == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state())
-		if j.state() == Reserved {
-			c.assert(x == dueEntry(x.slot, j, x.dueOf()) && x.dueOf() >= c.e.jobs.when(j)+int64(j.ttr)*second, "I18: %s: the TTR of job %d runs out too early", where, j.id)
-		} else {
-			c.assert(x == c.e.jobs.entryOf(x.slot, j) && j.run() == inHeap, "I12: %s: job %d has a stale key", where, j.id)
-		}
-		if j.pri < UrgentPri {
-			urgent++
-		}
-	}
-	return urgent
-}
-
-// queue checks both parts of a queue, and that each of its jobs belongs there.
+// queue checks a queue, and that its jobs agree with being there.
 func (c *checker) queue(where string, q *queue, state State, fits func(*job) bool) (urgent int) {
-	urgent = c.heap(where, &q.heap, true, state, fits)
-	n := q.heap.n
-	if q.runs != nil {
-		for k := range q.runs.all {
-			urgent += c.run(fmt.Sprintf("%s run %d", where, k), q.runs, uint8(k), state, fits)
-			n += q.runs.all[k].n
-		}
-		for k := range q.runs.order {
-			c.assert(k == 0 || !q.runs.firstOf(k).before(*q.runs.firstOf(k - 1)), "I20: %s: place %d of the order is before the one before", where, k)
-		}
-	}
-	c.assert(q.n == n && (n > 0 || q.runs == nil), "I19: %s: counts %d jobs, has %d", where, q.n, n)
-	return urgent
-}
-
-// run checks one run.
-func (c *checker) run(where string, rs *runs, place uint8, state State, fits func(*job) bool) (urgent int) {
-	r := &rs.all[place]
-	c.assert(slices.Contains(rs.order, place) == (r.n > 0), "I20: %s: has %d jobs, the order is %v", where, r.n, rs.order)
-	c.assert((r.serial == 0) == (r.n == 0), "I21: %s: has %d jobs and serial %d", where, r.n, r.serial)
-	if r.n == 0 {
-		return 0
-	}
-	var before entry
-	n, from := 0, r.head/chunkSlots*chunkSlots
-	for k := range r.chunks {
-		in := 0
-		for at := max(from+uint64(k)*chunkSlots, r.head); at < min(from+uint64(k+1)*chunkSlots, r.end) && r.chunks[k].n > 0; at++ {
-			i := r.chunks[k].slots[at%chunkSlots]
-			if i == none {
-				continue
+	var before key
+	var tail *leaf
+	n, jobs := 0, &c.e.jobs
+	for p, page := range q.pages {
+		c.assert(len(page.leaves) > 0 && len(page.leaves) <= pageLeaves && (p == 0 || before.before(page.low)), "I20: %s: page %d has %d leaves, or begins before the end of the one before", where, p, len(page.leaves))
+		for at, r := range page.leaves {
+			l := jobs.leaves.at(r.number)
+			tail = l
+			c.assert(p+at > 0 || l == q.head, "I19: %s: leaf %d is not the head", where, r.number)
+			c.assert(int(l.from) < len(l.entries) || q.n == 0 && len(q.pages) == 1 && len(page.leaves) == 1, "I19: %s: leaf %d of page %d is empty", where, at, p)
+			c.assert(p+at == 0 || before.before(r.low), "I20: %s: leaf %d of page %d begins before the end of the one before", where, at, p)
+			for _, x := range l.entries[l.from:] {
+				j := jobs.at(x.slot)
+				k := jobs.keyOf(j)
+				c.assert(j.pos == r.number && x == k.entry(x.slot), "I20: %s: job %d is in leaf %d, and has pos %d, or another hint", where, j.id, r.number, j.pos)
+				c.assert(j.state() == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state())
+				c.assert(n == 0 || before.before(k) && (p+at == 0 || !k.before(r.low)), "I20: %s: job %d is not after the one before it", where, j.id)
+				if j.pri < UrgentPri {
+					urgent++
+				}
+				n, before = n+1, k
 			}
-			j := c.e.jobs.at(i)
-			x := c.e.jobs.entryOf(i, j)
-			c.assert(j.run() == place && j.pos == uint32(at), "I21: %s: job %d at %d has run %d, pos %d", where, j.id, at, j.run(), j.pos)
-			c.assert(j.state() == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state())
-			c.assert(streamOf(j) == r.stream, "I21: %s: job %d is of stream %d, not %d", where, j.id, streamOf(j), r.stream)
-			c.assert(n+in == 0 || before.before(x), "I21: %s: job %d is not after the one before it", where, j.id)
-			c.assert(n+in > 0 || at == r.head && x == r.first, "I21: %s: job %d is the first, at %d", where, j.id, at)
-			if j.pri < UrgentPri {
-				urgent++
-			}
-			in, before = in+1, x
 		}
-		c.assert(in == r.chunks[k].n, "I21: %s: chunk %d counts %d jobs, has %d", where, k, r.chunks[k].n, in)
-		c.assert((r.chunks[k].slots != nil) == (in > 0 || k == len(r.chunks)-1), "I21: %s: chunk %d of %d jobs has storage: %v", where, k, in, r.chunks[k].slots != nil)
-		n += in
 	}
 	c.inQueue += n
-	c.assert(n == r.n && !r.last.before(before), "I21: %s: counts %d jobs, has %d", where, r.n, n)
-	c.assert(uint64(len(r.chunks)) == (r.end-1)/chunkSlots-r.head/chunkSlots+1, "I21: %s: has %d chunks from %d to %d", where, len(r.chunks), r.head, r.end)
+	c.assert(q.n == n && q.tail == tail, "I19: %s: counts %d jobs, has %d, or has another tail", where, q.n, n)
+	c.assert(n == 0 || !q.last.before(before), "I20: %s: the last job is after last", where)
 	return urgent
 }
 
@@ -288,7 +236,7 @@ func (c *checker) gate(name string, t *tube) {
 func (c *checker) session(s *Session) {
 	e := c.e
 	name := fmt.Sprintf("session %d", s.num)
-	c.heap(name, &s.reserved, !s.closed, Reserved, func(j *job) bool { return c.e.jobs.coldOf(j).holder == s.num })
+	c.queue(name, &s.reserved, Reserved, func(j *job) bool { return c.e.jobs.coldOf(j).holder == s.num })
 	c.held(name, s)
 	for _, w := range s.watches {
 		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)

@@ -26,6 +26,7 @@ func (e *Engine) Close(now int64, s *Session) {
 func (e *Engine) continueClose(now int64, s *Session) {
 	for n := 0; !e.enough(n); n++ {
 		if !e.closeStep(now, s) {
+			s.reserved.free()
 			e.disarm(&s.timer)
 			e.sessions[s.num] = nil
 			e.sessionNums = append(e.sessionNums, s.num)
@@ -78,6 +79,7 @@ func (e *Engine) DropSessions(now int64) {
 		for s.held.first != none {
 			e.giveUp(now, s.held.first)
 		}
+		s.reserved.free()
 		e.disarm(&s.timer)
 	}
 	e.sessions, e.sessionNums = nil, nil
@@ -106,7 +108,7 @@ func (e *Engine) dropTubes(s *Session) {
 func (e *Engine) giveUp(now int64, i slot) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
-	e.detach(t, j)
+	e.detach(t, i, j)
 	e.jobs.held(j).when = now
 	j.setState(Ready)
 	e.attach(t, i, j)

@@ -19,12 +19,11 @@
 //
 // A job is a fixed-size record in a slab without pointers (job.go). Its body is in a slot
 // of a size class (bodies.go), and a radix tree finds it by id (index.go). To the garbage
-// collector, ten million jobs are some tens of thousands of objects. A job is in one of
-// its tube's three queues (queue.go), ready, delayed or buried, or in the heap of the
-// session that reserved it (heap.go). A queue stores jobs that arrive in order in runs
-// (run.go), where the cost of a put, reserve or delete does not depend on the number of
-// jobs. It stores the others in a heap. One heap of timers contains all tubes and
-// sessions with due times (timer.go).
+// collector, ten million jobs are 200,000 objects. A job is in one of its tube's three
+// queues, ready, delayed or buried, or in the queue of the session that reserved it
+// (queue.go). If jobs arrive in order, the cost of a put, reserve or delete does not depend
+// on their number. One heap of timers contains all tubes and sessions with due times
+// (timer.go).
 //
 // # What takes several turns
 //

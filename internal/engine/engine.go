@@ -1,5 +1,7 @@
 package engine
 
+import "math"
+
 // An Outcome is the result of a command.
 type Outcome uint8
 
@@ -14,6 +16,12 @@ const (
 	TooBig               // Limits forbid a job of this size, however few there are
 	Failed               // the Log does not work; nothing has changed
 	Duplicate            // a put found a duplicate, according to the policy of its tube
+)
+
+// Never is a time that does not come. Forever is a timeout that does not end.
+const (
+	Never   = math.MaxInt64
+	Forever = int64(-1)
 )
 
 // Options configures an Engine. The zero value emits no changes.
@@ -220,24 +228,26 @@ func (e *Engine) attach(t *tube, i slot, j *job) {
 	}
 	switch j.state() {
 	case Ready:
-		t.ready.push(&e.jobs, i, j)
+		t.ready.push(readyKey(j), i, j)
 		e.stats.Ready++
 		if j.pri < UrgentPri {
 			t.urgent++
 			e.stats.Urgent++
 		}
 	case Delayed:
-		t.delayed.push(&e.jobs, i, j)
+		when := e.jobs.when(j)
+		t.delayed.push(dueKey(when, j.id), i, j)
 		e.stats.Delayed++
-		e.arm(&t.timer, e.jobs.when(j))
+		e.arm(&t.timer, when)
 	case Buried:
-		t.buried.push(&e.jobs, i, j)
+		t.buried.push(dueKey(e.jobs.when(j), j.id), i, j)
 		e.stats.Buried++
 	case Reserved:
 		c := e.jobs.held(j)
 		s := e.sessions[c.holder]
 		due := c.when + int64(j.ttr)*second
-		s.reserved.push(&e.jobs, dueEntry(i, j, due))
+		c.due = due
+		s.reserved.push(dueKey(due, j.id), i, j)
 		s.held.push(&e.jobs, i, c)
 		c.touches = 0
 		t.reserved++
@@ -246,32 +256,27 @@ func (e *Engine) attach(t *tube, i slot, j *job) {
 	}
 }
 
-// detach removes a job from its queue or heap and from the counts.
-func (e *Engine) detach(t *tube, j *job) {
+// detach removes a job from its queue and from the counts.
+func (e *Engine) detach(t *tube, i slot, j *job) {
 	e.turnWork++
 	switch j.state() {
 	case Ready:
-		e.turnWork += t.ready.remove(&e.jobs, j)
+		t.ready.remove(i, j)
 		e.stats.Ready--
 		if j.pri < UrgentPri {
 			t.urgent--
 			e.stats.Urgent--
 		}
 	case Delayed:
-		e.turnWork += t.delayed.remove(&e.jobs, j)
+		t.delayed.remove(i, j)
 		e.stats.Delayed--
 	case Buried:
-		e.turnWork += t.buried.remove(&e.jobs, j)
+		t.buried.remove(i, j)
 		e.stats.Buried--
 	case Reserved:
 		c := e.jobs.held(j)
 		s := e.sessions[c.holder]
-		if s.closed {
-			s.reserved.removeLoosely(&e.jobs, int(j.pos))
-		} else {
-			e.turnWork += s.reserved.removalWork()
-			s.reserved.remove(&e.jobs, int(j.pos))
-		}
+		s.reserved.remove(i, j)
 		s.held.remove(&e.jobs, c)
 		t.reserved--
 		e.stats.Reserved--
@@ -294,7 +299,7 @@ func (e *Engine) makeReady(now int64, t *tube, i slot, j *job) {
 func (e *Engine) requeue(now int64, i slot) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
-	e.detach(t, j)
+	e.detach(t, i, j)
 	e.jobs.held(j).when = now
 	e.makeReady(now, t, i, j)
 }
@@ -302,7 +307,7 @@ func (e *Engine) requeue(now int64, i slot) {
 // endReservation makes a reserved job ready at a time, which can be now. The Log must
 // have admitted the change.
 func (e *Engine) endReservation(now int64, t *tube, i slot, j *job, at int64) {
-	e.detach(t, j)
+	e.detach(t, i, j)
 	e.jobs.held(j).when = at
 	if at > now {
 		j.setState(Delayed)
@@ -329,7 +334,7 @@ func (e *Engine) addJob(i slot, j *job, t *tube, body []byte) {
 // removeJob deletes a detached job.
 func (e *Engine) removeJob(i slot, j *job) {
 	t := e.tubeOfJob(j)
-	e.detach(t, j)
+	e.detach(t, i, j)
 	t.bytes -= int64(j.bodyLen)
 	e.stats.Bytes -= uint64(j.bodyLen)
 	e.ids.remove(j.id)

@@ -4,7 +4,7 @@ package engine
 // They become ready in this order when the session ends. The list links the job records,
 // so that a session with a million jobs can be closed in slices, without sorting.
 //
-// I14. It contains exactly the jobs of the session's reserved heap.
+// I14. It has the jobs of Session.reserved, and no others.
 type heldList struct{ first, last slot }
 
 func (l *heldList) push(jobs *jobSlab, i slot, c *coldJob) {

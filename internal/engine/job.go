@@ -40,8 +40,8 @@ const none = ^slot(0)
 // A job is a record of the slab. It has a fixed size and no pointers, so that the garbage
 // collector never scans it.
 //
-// I1. A job is in exactly one place: the queue of its state in its tube, or the reserved
-// heap of its holder. pos, and run within a queue, give its position.
+// I1. A job is in exactly one place: the queue of its state in its tube, or the queue of
+// its holder.
 //
 // I2. Its tube exists, and so does the session that holds it.
 //
@@ -58,9 +58,9 @@ type job struct {
 
 	// Bookkeeping, in memory only.
 	bodySlot uint32 // slot of the body in the size class of bodyLen
-	pos      uint32 // place in its heap, or run
+	pos      uint32 // number of its leaf; see queue
 	cold     uint32 // slot of its coldJob, or none; if the job is packed, isPacked and the rank in the order of burying
-	packing  uint32 // number of its tube, run of its queue, and the bits below
+	packing  uint32 // number of its tube, and the bits below
 }
 
 // The fields of job.packing. The tube and the state are durable; Reserved is logged as
@@ -68,9 +68,7 @@ type job struct {
 const (
 	stateBits = 2
 	unlogged  = 1 << stateBits // reserves or timeouts have changed since the last Change
-	runShift  = stateBits + 1
-	runBits   = 5
-	tubeShift = runShift + runBits
+	tubeShift = stateBits + 1
 
 	maxTubes = 1 << (32 - tubeShift)
 )
@@ -80,12 +78,6 @@ func (j *job) setState(s State) { j.packing = j.packing&^(1<<stateBits-1) | uint
 
 func (j *job) tube() uint32     { return j.packing >> tubeShift }
 func (j *job) setTube(t uint32) { j.packing = j.packing&(1<<tubeShift-1) | t<<tubeShift }
-
-// run returns the job's run in its queue, or inHeap.
-func (j *job) run() uint8 { return uint8(j.packing >> runShift % (1 << runBits)) }
-func (j *job) setRun(k uint8) {
-	j.packing = j.packing&^((1<<runBits-1)<<runShift) | uint32(k)<<runShift
-}
 
 // delay returns the delay of the last put or release, in seconds.
 func (j *job) delay() uint32 {
@@ -100,8 +92,7 @@ func (j *job) delay() uint32 {
 // have none. A buried job's coldJob is packed into the first part of the record if its
 // values are small.
 //
-// I18. A reserved job is ordered by the end of its TTR: when plus the TTR, or later if it
-// was touched.
+// I18. due of a reserved job is when plus the TTR, or later if it was touched.
 //
 // I22. Each coldJob belongs to one job, and the spare one to none. A reserved job has
 // one. A buried job has one or is packed. No other job is packed.
@@ -119,6 +110,7 @@ type coldJob struct {
 	// In memory only.
 	touches               uint32 // Reserved: since the reserve. Else undefined
 	holder                uint32 // Reserved: number of the session that holds it. Else undefined
+	due                   int64  // ns. Reserved: when its TTR runs out. Else undefined
 	heldBefore, heldAfter slot   // Reserved: neighbours in the list of its holder. Else undefined
 }
 
@@ -141,19 +133,16 @@ func (j Job) Keep() []byte {
 // A jobSlab contains the records of all jobs.
 type jobSlab struct {
 	slab[job]
-	colds       slab[coldJob]
-	coldCount   int
-	spareCold   slot                // a free coldJob for the next job that needs one, or none
-	spareRuns   *runs               // runs of an emptied queue, for the next queue that becomes long, or nil
-	spareChunks []*[chunkSlots]slot // free storage of runs: at most one for each run of a queue
-	segments    sparse[uint32]      // see Engine.SetSegment
-
-	runsBegun uint64 // see run.serial
-	minHeap   int    // the constant, or less in tests
+	colds        slab[coldJob]
+	coldCount    int
+	spareCold    slot // a free coldJob for the next job that needs one, or none
+	leaves       slab[leaf]
+	spareEntries [][]entry      // free arrays for leaves
+	segments     sparse[uint32] // see Engine.SetSegment
 }
 
 func newJobSlab() jobSlab {
-	return jobSlab{slab: newSlab[job](), colds: newSlab[coldJob](), spareCold: none, minHeap: minHeap}
+	return jobSlab{slab: newSlab[job](), colds: newSlab[coldJob](), spareCold: none, leaves: newSlab[leaf](), spareEntries: make([][]entry, 0, 16)}
 }
 
 // alloc allocates a record and returns its slot and the empty record.

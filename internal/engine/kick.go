@@ -67,7 +67,7 @@ func (e *Engine) kickOne(now int64, i slot) Outcome {
 	if o := e.admit(JobState, t, j.bodyLen); o != OK {
 		return o
 	}
-	e.detach(t, j)
+	e.detach(t, i, j)
 	c := e.jobs.cold(j)
 	c.kicks++
 	c.when = now

@@ -14,7 +14,7 @@ type Limits struct {
 	Memory int64
 
 	// Tubes is the maximum number of tubes, including default. An engine never has more
-	// than 16,777,216.
+	// than 536,870,912.
 	Tubes int
 
 	// Watches is the maximum number of tubes that a session can watch.
@@ -32,17 +32,17 @@ type TubeLimits struct {
 }
 
 // jobBytes is the size of a job without its body, in bytes: its record and its entries in
-// a heap and in the index. coldBytes is added when a job is first reserved, kicked or
+// a leaf and in the index. coldBytes is added when a job is first reserved, kicked or
 // buried.
 const (
-	jobBytes  = int64(unsafe.Sizeof(job{}) + unsafe.Sizeof(entry{}) + unsafe.Sizeof(slot(0)))
+	jobBytes  = int64(unsafe.Sizeof(job{}) + 3*unsafe.Sizeof(slot(0)))
 	coldBytes = int64(unsafe.Sizeof(coldJob{}))
 	keyBytes  = int64(unsafe.Sizeof(keyLink{}) + unsafe.Sizeof(slot(0)))
 )
 
-// tubeBytes is the approximate memory of a tube without its name: its record, its entries
-// in the lists of tubes, and one session that watches it.
-const tubeBytes = int64(unsafe.Sizeof(tube{}) + 2*unsafe.Sizeof("") + 3*unsafe.Sizeof(&tube{}) + unsafe.Sizeof(watch{}))
+// tubeBytes is the approximate memory of a tube without its name: its record, a leaf, its
+// entries in the lists of tubes, and one session that watches it.
+const tubeBytes = int64(unsafe.Sizeof(tube{}) + unsafe.Sizeof(leaf{}) + 2*unsafe.Sizeof("") + 3*unsafe.Sizeof(&tube{}) + unsafe.Sizeof(watch{}))
 
 // memoryOf returns the memory of a job with a body of n bytes.
 func memoryOf(n uint32) int64 {

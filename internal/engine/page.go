@@ -1,71 +1,154 @@
 package engine
 
-import "unsafe"
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/beanpole-mq/beanpole/internal/engine/heap"
+)
 
 // A PageSearch finds the first jobs of a tube in one state after a cursor. It can take
 // several turns.
 type PageSearch struct {
-	list   jobList
-	left   int // jobs to report
-	search viewSearch
+	tube  string
+	state State
+	after key
+	left  int // jobs to report
+
+	// The queues of sessions hold the reserved jobs. A search for those of a tube first
+	// collects their keys.
+	session int // number of the next session to examine
+	from    key // of the last job that was examined there
+	found   heldKeys
 }
+
+// heldKeys is a heap of keys.
+type heldKeys []heldKey
+
+type heldKey struct{ key }
+
+// Before implements heap.Element.
+func (k heldKey) Before(o heldKey) bool { return k.before(o.key) }
+
+// Moved implements heap.Element.
+func (heldKey) Moved(int) {}
 
 // maxTold is the maximum number of jobs that a slice of a search reports. Processing a
 // job takes several times as long as finding it: 500 jobs delayed all other clients by
 // 0.2 ms.
 const maxTold = 64
 
+// A Cursor is a position in a list, after a job. The zero value is the beginning. A cursor
+// is also valid for later lists of the same tube and state: a reader that goes from page to
+// page sees each job exactly once that stays in the list and keeps its key.
+type Cursor struct{ after key }
+
+// String returns the cursor as text: hexadecimal digits and a dot, or nothing for
+// the beginning.
+func (c Cursor) String() string { return string(c.Append(nil)) }
+
+// Append appends the cursor as text.
+func (c Cursor) Append(dst []byte) []byte {
+	if c == (Cursor{}) {
+		return dst
+	}
+	dst = append(strconv.AppendUint(dst, c.after.first, 16), '.')
+	return strconv.AppendUint(dst, c.after.id, 16)
+}
+
+// ParseCursor is the reverse of String.
+func ParseCursor(text string) (c Cursor, err error) {
+	if text != "" {
+		fmt.Sscanf(text, "%x.%x", &c.after.first, &c.after.id)
+	}
+	if c.String() != text {
+		return Cursor{}, fmt.Errorf("engine: %q is not a cursor: take one that came with a page, or none", text)
+	}
+	return c, nil
+}
+
 // BeginPage prepares a search for up to n jobs of a tube in a state after a cursor. Ready
 // jobs are ordered by (pri, id), delayed and reserved jobs by the end of their delay or
 // TTR, and buried jobs in the order of burying. ContinuePage executes the search.
 func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageSearch, Outcome) {
-	l, o := e.list(tube, state, after)
-	return PageSearch{l, n, newViewSearch(after, n)}, o
-}
-
-// Memory returns the memory of the search, in bytes. It grows with n and, for reserved
-// jobs, with the number of reserved jobs in the tube.
-func (p *PageSearch) Memory() int64 {
-	entries := cap(p.search.first.entries)
-	if p.list.state == Reserved {
-		entries += p.list.jobs.heap.n
+	t := e.byName[string(tube)]
+	if t == nil || state != Reserved && t.queueOf(state) == nil {
+		return PageSearch{}, NotFound
 	}
-	return int64(entries) * int64(unsafe.Sizeof(entry{}))
+	return PageSearch{tube: t.name, state: state, after: after.after, left: n, from: after.after}, OK
 }
 
-// ContinuePage executes a slice of a search and reports whether more remains. It calls
-// each with the current stats of the jobs, in order, and the cursor after each. It skips
-// jobs that have changed their state or position. So if it reports fewer than n jobs, the
-// list has no more.
+// Memory returns the memory of the search, in bytes. For reserved jobs, it grows with the
+// number of reserved jobs in the tube.
+func (p *PageSearch) Memory() int64 { return int64(cap(p.found)) * 16 }
+
+// ContinuePage executes a slice of a search and reports whether more remains. It calls each
+// with the current stats of the jobs, in order, and the cursor after each. If it reports
+// fewer than n jobs, the list has no more.
 func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, at Cursor)) (more bool) {
-	if e.continueList(&p.list) {
-		return true
+	t := e.byName[p.tube]
+	if t == nil {
+		return false
 	}
-	for n, told := 0, 0; p.left > 0; n++ {
-		if e.enough(n) || told == maxTold {
+	if p.state == Reserved {
+		return e.continueHeld(now, t, p, each)
+	}
+	n := 0
+	for i := range t.queueOf(p.state).after(p.after) {
+		if p.left == 0 {
+			break
+		}
+		if n == maxTold || e.enough(n) {
 			return true
 		}
-		if !p.search.over {
-			e.turnWork += p.search.step(&p.list.jobs, p.list.state != Reserved)
-			if e.Spent() {
-				return true // a step looks at 256 entries
-			}
+		n++
+		e.tell(now, p, e.jobs.at(i), each)
+	}
+	return false
+}
+
+// continueHeld is ContinuePage for reserved jobs. It skips jobs that were touched or given
+// back since it found them.
+func (e *Engine) continueHeld(now int64, t *tube, p *PageSearch, each func(st JobStats, at Cursor)) (more bool) {
+	n := 0
+	for ; p.session < len(e.sessions); n, p.session, p.from = n+1, p.session+1, p.after {
+		if e.enough(n) {
+			return true
+		}
+		s := e.sessions[p.session]
+		if s == nil {
 			continue
 		}
-		e.turnWork++
-		switch x, ok := p.search.next(&p.list.jobs, &e.jobs); {
-		case ok:
-			if j := e.listed(&p.list, x); j != nil {
-				st, _ := e.JobStats(now, j.id)
-				each(st, x.cursor())
-				p.left--
-				told++
+		for i := range s.reserved.after(p.from) {
+			if e.enough(n) {
+				return true
 			}
-		case p.search.atEnd():
-			return false
-		default:
-			p.search = newViewSearch(p.search.last(), p.left)
+			n++
+			e.turnWork++
+			j := e.jobs.at(i)
+			if p.from = e.jobs.keyOf(j); j.tube() == t.num {
+				heap.Push(&p.found, heldKey{p.from})
+			}
+		}
+	}
+	for told := 0; p.left > 0 && len(p.found) > 0; n++ {
+		if told == maxTold || e.enough(n) {
+			return true
+		}
+		k := heap.Pop(&p.found)
+		if i, j := e.lookup(k.id); i != none && j.state() == Reserved && j.tube() == t.num && e.jobs.keyOf(j) == k.key {
+			e.tell(now, p, j, each)
+			told++
 		}
 	}
 	return false
+}
+
+// tell reports a job of a search.
+func (e *Engine) tell(now int64, p *PageSearch, j *job, each func(st JobStats, at Cursor)) {
+	e.turnWork++
+	p.after = e.jobs.keyOf(j)
+	p.left--
+	st, _ := e.JobStats(now, j.id)
+	each(st, Cursor{p.after})
 }

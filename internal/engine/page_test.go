@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math"
 	"slices"
 	"testing"
 )
@@ -47,17 +46,22 @@ func TestPage(t *testing.T) {
 				e.Bury(s, id, 0)
 			}
 		}
-		l, _ := e.list([]byte(DefaultTube), state, Cursor{})
-		for e.continueList(&l) {
-		}
+		var all []*job
+		e.each(func(_ slot, j *job) bool { all = append(all, j); return true })
+		slices.SortFunc(all, func(a, b *job) int {
+			if e.jobs.keyOf(a).before(e.jobs.keyOf(b)) {
+				return -1
+			}
+			return 1
+		})
 		for _, n := range []int{0, 1, 7, 999, 3000, 5000} {
-			after, rest := Cursor{}, e.entries(&l)
+			after, rest := Cursor{}, all
 			for range 4 {
 				var want []uint64
 				end := after
-				for _, x := range rest[:min(n, len(rest))] {
-					want = append(want, e.jobs.at(x.slot).id)
-					end = x.cursor()
+				for _, j := range rest[:min(n, len(rest))] {
+					want = append(want, j.id)
+					end = Cursor{e.jobs.keyOf(j)}
 				}
 				got, next := pageOf(t, e, state, after, n, func() {})
 				if !slices.Equal(got, want) || next != end {
@@ -132,52 +136,30 @@ func TestPagesMeanwhile(t *testing.T) {
 	}
 }
 
-// A page near the beginning looks at few of the jobs, whatever the heap has gone through,
-// and no page looks at one twice.
-func TestPageLooks(t *testing.T) {
-	const jobs = 100_000
-	rng := seeded(t)
-	for name, fill := range map[string]func(*Engine, *Session){
-		"put in order": func(e *Engine, s *Session) {
-			for range jobs {
-				e.Put(0, s, Spec{TTR: 9}, nil)
-			}
-		},
-		"put with priorities": func(e *Engine, s *Session) {
-			for range jobs {
-				e.Put(0, s, Spec{Pri: rng.Uint32(), TTR: 9}, nil)
-			}
-		},
-		"put and taken for long": func(e *Engine, s *Session) {
-			for range 2 * jobs {
-				e.Put(0, s, Spec{TTR: 9}, nil)
-			}
-			for id := range uint64(jobs) {
-				e.Delete(s, 1+id)
-			}
-		},
-	} {
-		e := New(Options{})
-		s := e.Open(nil)
-		fill(e, s)
-		for _, test := range []struct{ skip, n, most int }{
-			{0, 1, 500},
-			{0, 100, 5000},
-			{1000, 100, 12_000},
-			{jobs - 100, 100, jobs},
-			{0, jobs, jobs},
-		} {
-			after := Cursor{}
-			if test.skip > 0 {
-				_, after = pageOf(t, e, Ready, Cursor{}, test.skip, func() {})
-			}
-			p, _ := e.BeginPage([]byte(DefaultTube), Ready, after, test.n)
-			told := 0
-			for e.ContinuePage(0, &p, func(JobStats, Cursor) { told++ }) {
-			}
-			if told != test.n || p.search.looks > test.most {
-				t.Errorf("%s: to tell of %d jobs after %d of %d took %d looks, want %d at most", name, told, test.skip, jobs, p.search.looks, test.most)
-			}
+// What is no cursor is refused.
+func TestParseCursor(t *testing.T) {
+	for _, text := range []string{"x", "1", "1.", ".1", "1.2.3", "01.2", "1.2 ", "-1.2", "1.10000000000000000", "A.1", "0.0"} {
+		if c, err := ParseCursor(text); err == nil {
+			t.Errorf("%q is read as %q", text, c)
+		}
+	}
+	if c, err := ParseCursor(""); err != nil || c != (Cursor{}) {
+		t.Errorf("the beginning is read as %q, %v", c, err)
+	}
+}
+
+// A page of what is not there is refused, or empty.
+func TestPageOfNothing(t *testing.T) {
+	e := New(Options{})
+	if _, o := e.BeginPage([]byte("none"), Ready, Cursor{}, 9); o != NotFound {
+		t.Errorf("of no tube: %v", o)
+	}
+	if _, o := e.BeginPage([]byte(DefaultTube), 0, Cursor{}, 9); o != NotFound {
+		t.Errorf("of no state: %v", o)
+	}
+	for _, state := range []State{Ready, Delayed, Buried, Reserved} {
+		if ids, at := pageOf(t, e, state, Cursor{}, 9, func() { t.Error("it takes several turns") }); len(ids) > 0 || at != (Cursor{}) {
+			t.Errorf("%v: %d jobs", state, len(ids))
 		}
 	}
 }
@@ -195,28 +177,5 @@ func TestSweepAtMost(t *testing.T) {
 	}
 	if st, _ := e.TubeStats(0, []byte("other")); w.Done != 20 || st.Ready != 20 {
 		t.Errorf("%d of %d jobs were moved", st.Ready, w.Done)
-	}
-}
-
-// A slice of a search is as short where changes are logged: it makes none.
-func TestPageSlices(t *testing.T) {
-	const jobs = 3 * maxLoggedSlice * lookStep
-	rng := seeded(t)
-	e := New(Options{Logged: true})
-	s := e.Open(nil)
-	for range jobs {
-		e.Put(0, s, Spec{Pri: rng.Uint32(), TTR: 9}, nil)
-		e.TakeChanges()
-	}
-	p, _ := e.BeginPage([]byte(DefaultTube), Ready, Cursor{hi: math.MaxUint64, after: true}, 1)
-	most := 0
-	for !p.search.sorting {
-		e.Tick(0)
-		before := p.search.looks
-		e.ContinuePage(0, &p, nil)
-		most = max(most, p.search.looks-before)
-	}
-	if p.search.looks < jobs/2 || most > maxSlice*lookStep {
-		t.Errorf("a slice has looked at %d of %d jobs", most, p.search.looks)
 	}
 }

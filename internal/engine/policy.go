@@ -240,7 +240,7 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, how Ends, release
 		e.attachBuried(to, i, j)
 		e.removeIfUnused(t)
 	default:
-		e.detach(t, j)
+		e.detach(t, i, j)
 		e.makeBuried(t, i, j, why.String())
 		e.emitState(i, j)
 		e.attachBuried(t, i, j)

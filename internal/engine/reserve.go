@@ -83,15 +83,16 @@ func (e *Engine) choose(now int64, s *Session, most int) slot {
 // watches, or none.
 func (e *Engine) best(s *Session) slot {
 	e.turnWork += len(s.watches) / looksPerUnit
-	best := entry{slot: none}
+	best, least := none, key{}
 	for _, w := range s.watches {
 		if t := w.tube; t.offers() {
-			if x, _ := t.ready.first(); best.slot == none || x.before(best) {
-				best = x
+			i := t.ready.top()
+			if k := e.jobs.keyAt(i); best == none || k.before(least) {
+				best, least = i, k
 			}
 		}
 	}
-	return best.slot
+	return best
 }
 
 // ReserveJob reserves a job by id, whatever its tube, unless it is already reserved. For
@@ -135,7 +136,7 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	if wasReady {
 		e.endQueue(now, t, c.when)
 	}
-	e.detach(t, j)
+	e.detach(t, i, j)
 	c.holder = s.num
 	c.reserves++
 	c.when = now

@@ -23,7 +23,7 @@ type Session struct {
 	use     *tube    // the used tube
 	watches []*watch // in the order of list-tubes-watched
 
-	reserved jobHeap  // by (due, id)
+	reserved queue    // by (due, id)
 	held     heldList // the same, in the order of reservation
 
 	waitBegan int64 // in ns; while waiting
@@ -67,7 +67,7 @@ func (s *Session) deadlineSoon(now int64) bool {
 // Open adds a session, which uses and watches the default tube. w can be nil if each
 // Reserve has a timeout of 0, so that none returns Waiting.
 func (e *Engine) Open(w Waiter) *Session {
-	s := &Session{waiter: w, use: e.defaultTube, held: heldList{none, none}}
+	s := &Session{waiter: w, use: e.defaultTube, reserved: queue{jobs: &e.jobs}, held: heldList{none, none}}
 	s.timer = e.newTimer(nil, s)
 	s.num = assignNumber(&e.sessions, &e.sessionNums, s)
 	e.stats.Sessions++

@@ -232,7 +232,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		st.TimeLeft = max(0, cold.when-now) / second
 	case Reserved:
 		st.Holder = e.sessions[cold.holder].id
-		st.TimeLeft = max(0, e.ttrEnds(j)-now) / second
+		st.TimeLeft = max(0, cold.due-now) / second
 		st.Held, st.Touches = now-cold.when, cold.touches
 	}
 	return st, OK

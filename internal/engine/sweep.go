@@ -6,16 +6,18 @@ import (
 )
 
 // A Sweep deletes the jobs of a tube in one state, or moves them to another tube. It can
-// take many turns. It visits the jobs that existed at its start, in order, and skips
-// those that have changed since.
+// take many turns. It visits the jobs in order, except those that were put after its
+// start.
 type Sweep struct {
 	Done    uint64  // number of jobs deleted or moved so far
 	Refused Outcome // reason why the Log or a limit refused the next job, or OK
 
-	to    string // destination of a move; empty for a deletion
-	limit uint64 // jobs
-	jobs  jobList
-	walk  queueWalk
+	tube   string
+	to     string // destination of a move; empty for a deletion
+	state  State
+	limit  uint64 // jobs
+	lastID uint64 // Engine.lastID at the start
+	after  key    // key of the last visited job
 }
 
 // BeginClear prepares to delete the Ready, Delayed or Buried jobs of a tube. Reserved
@@ -35,11 +37,11 @@ func (e *Engine) BeginMove(from, to []byte, state State) (Sweep, Outcome) {
 }
 
 func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome) {
-	if state == Reserved {
+	t := e.byName[string(tube)]
+	if t == nil || t.queueOf(state) == nil {
 		return Sweep{}, NotFound
 	}
-	l, o := e.list(tube, state, Cursor{})
-	return Sweep{to: to, limit: math.MaxUint64, jobs: l, walk: newQueueWalk(l.jobs)}, o
+	return Sweep{tube: t.name, to: to, state: state, limit: math.MaxUint64, lastID: e.lastID}, OK
 }
 
 // AtMost limits a sweep to a number of jobs.
@@ -53,15 +55,19 @@ func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
 			return true
 		}
 		e.turnWork++
-		x, ok := w.walk.next(&e.jobs)
-		if !ok {
+		t := e.byName[w.tube]
+		if t == nil {
 			return false
 		}
-		j := e.listed(&w.jobs, x)
-		if j == nil {
+		i := t.queueOf(w.state).next(w.after)
+		if i == none {
+			return false
+		}
+		j := e.jobs.at(i)
+		if w.after = e.jobs.keyOf(j); j.id > w.lastID {
 			continue
 		}
-		if w.Refused = e.sweep(now, w, x.slot, j); w.Refused != OK {
+		if w.Refused = e.sweep(now, w, i, j); w.Refused != OK {
 			return false
 		}
 		w.Done++
@@ -126,7 +132,7 @@ func (e *Engine) moveTo(i slot, j *job, to *tube, was string, there func()) {
 		e.turnLogged += int(j.bodyLen)
 	}
 	from := e.tubeOfJob(j)
-	e.detach(from, j)
+	e.detach(from, i, j)
 	e.keys.remove(i)
 	from.bytes -= int64(j.bodyLen)
 	to.bytes += int64(j.bodyLen)

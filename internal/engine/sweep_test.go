@@ -11,10 +11,9 @@ func TestSweepMeanwhile(t *testing.T) {
 	for round := range 200 {
 		e := New(Options{})
 		e.slice = 1 + rng.IntN(5)
-		e.jobs.minHeap = rng.IntN(4)
 		jobs := rng.IntN(60)
-		if round%20 < 3 { // so many that runs have several chunks
-			e.slice, jobs = 50, 3*chunkSlots
+		if round%20 < 3 { // so many that there are several leaves
+			e.slice, jobs = 50, 3*leafJobs
 		}
 		s := e.Open(nil)
 		e.Use(s, []byte("from"))

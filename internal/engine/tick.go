@@ -46,7 +46,7 @@ func (e *Engine) tickTube(now int64, t *tube) {
 	case t.delayed.due() <= now:
 		i := t.delayed.top()
 		j := e.jobs.at(i)
-		e.detach(t, j)
+		e.detach(t, i, j)
 		e.makeReady(now, t, i, j)
 	case t.paused && t.unpauseAt <= now:
 		e.unpause(now, t)

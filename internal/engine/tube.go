@@ -129,7 +129,8 @@ func (e *Engine) tubeNamed(name string) *tube {
 		return t
 	}
 	e.turnWork += tubeWork
-	t := &tube{name: name, nameIndex: e.names.n}
+	q := queue{jobs: &e.jobs}
+	t := &tube{name: name, nameIndex: e.names.n, ready: q, delayed: q, buried: q}
 	t.timer = e.newTimer(t, nil)
 	if p := e.PolicyOf(name); p != nil {
 		e.setPolicy(t, p)
@@ -157,6 +158,9 @@ func (e *Engine) removeIfUnused(t *tube) {
 	}
 	if t.paused {
 		e.emitGone(t)
+	}
+	for _, q := range []*queue{&t.ready, &t.delayed, &t.buried} {
+		q.free()
 	}
 	e.disarm(&t.timer)
 	e.countStales(t.policy, nil)

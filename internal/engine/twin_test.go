@@ -77,7 +77,6 @@ func newTwins(t fataler, src source, opt Options) *twins {
 	tw.e.slice = 1 + src.intn("slice", 4)
 	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all at once
 	tw.e.workLimit = maxTurnWork * tickShare                            // what is due is done in one turn
-	tw.e.jobs.minHeap = []int{0, 1, 3, minHeap}[src.intn("heap", 4)]
 	tw.e.keys.hashes = []uint32{1<<32 - 1, 15}[src.intn("hashes", 2)]
 	tw.open()
 	tw.open()
@@ -621,14 +620,13 @@ func TestRandom(t *testing.T) {
 	t.Logf("waits that ended with a job: %d, timed out: %d, deadline soon: %d", heard[OK], heard[TimedOut], heard[DeadlineSoon])
 }
 
-// TestRandomLong begins with queues whose runs have several chunks.
+// TestRandomLong begins with queues of several leaves.
 func TestRandomLong(t *testing.T) {
 	tw := randomTwins(t, Options{})
-	tw.e.jobs.minHeap = 0
 	tw.e.keys.hashes = math.MaxUint32 // findKey looks at no more than maxEqualHashes jobs of one
 	p := tw.pairs[0]
 	p.m.producer = true
-	for i := range 5 * chunkSlots {
+	for i := range 20 * leafJobs {
 		spec := Spec{Pri: 1, Delay: uint32(i % 2 * 100), TTR: 100}
 		body := []byte{byte(i)}
 		id, o := tw.e.Put(tw.now, p.e, spec, bytes.Clone(body))

@@ -148,7 +148,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32, end Ends) Outcome {
 		e.fails(t)
 		e.noteEnd(i, j, end)
 	}
-	e.detach(t, j)
+	e.detach(t, i, j)
 	j.pri = pri
 	e.makeBuried(t, i, j, "")
 	e.emitState(i, j)
@@ -187,8 +187,10 @@ func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 		return NotFound
 	}
 	e.jobs.held(j).touches++
-	s.reserved.remove(&e.jobs, int(j.pos))
-	s.reserved.push(&e.jobs, dueEntry(i, j, now+int64(j.ttr)*second)) // later than before: the timer can stay
+	s.reserved.remove(i, j)
+	due := now + int64(j.ttr)*second // later than before: the timer can stay
+	e.jobs.held(j).due = due
+	s.reserved.push(dueKey(due, j.id), i, j)
 	return OK
 }
 
