@@ -38,8 +38,8 @@ func (r *rig) series(path, series string) string {
 	return text
 }
 
-// A level is the value at its second, an increase the sum since the previous sample. Seconds
-// without a sample are null, also when the ring starts again.
+// A level is the value at its second, an increase the sum since the previous sample.
+// Seconds without a sample are null, also when the ring starts again.
 func TestHistory(t *testing.T) {
 	r := start(t, Options{})
 	r.someJobs("mail", 3)
@@ -159,8 +159,8 @@ func TestHistoryOfLeader(t *testing.T) {
 	})
 }
 
-// The samples of a tube are in their order. A counter that decreases is of a new tube of the
-// same name.
+// The samples of a tube are in their order. A counter that decreases is of a new tube of
+// the same name.
 func TestTubeSamples(t *testing.T) {
 	r := start(t, Options{})
 	r.someTubes(2)
@@ -227,8 +227,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Where there are more tubes than have samples, all are looked at once a minute only; a tube that goes makes
-// room at once.
+// Where there are more tubes than have samples, all are looked at once a minute only; a
+// tube that goes makes room at once.
 func TestManyTubes(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) {

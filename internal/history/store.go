@@ -1,6 +1,8 @@
 package history
 
 import (
+	"cmp"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -211,28 +213,22 @@ type view struct {
 	tube   int // number of the requested tube, or -1
 }
 
-// views yields the segments of a kind with blocks after a time, the oldest first.
-func (s *Store) views(k Kind, after int64, tube string) func(yield func(view) bool) {
-	return func(yield func(view) bool) {
-		l := &s.kinds[k]
-		l.mu.Lock()
-		all := make([]view, 0, len(l.all))
-		for _, g := range l.all {
-			if g.last() > after {
-				number, ok := g.number[tube]
-				if !ok {
-					number = -1
-				}
-				all = append(all, view{g.data, g.blocks, g.tubes, number})
+// views returns the segments of a kind with blocks after a time, the oldest first.
+func (s *Store) views(k Kind, after int64, tube string) iter.Seq[view] {
+	l := &s.kinds[k]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []view
+	for _, g := range l.all {
+		if g.last() > after {
+			number, ok := g.number[tube]
+			if !ok {
+				number = -1
 			}
-		}
-		l.mu.Unlock()
-		for _, v := range all {
-			if !yield(v) {
-				return
-			}
+			all = append(all, view{g.data, g.blocks, g.tubes, number})
 		}
 	}
+	return slices.Values(all)
 }
 
 // points decodes a block.
@@ -301,37 +297,25 @@ func (s *Store) AddChange(failed bool, time int64, text []byte) {
 }
 
 // Changes yields the changes before a time in ms, the newest first.
-func (s *Store) Changes(before int64) func(yield func(time int64, text []byte) bool) {
+func (s *Store) Changes(before int64) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
-		var left [NumKinds][]view
-		for k := Changes; k < NumKinds; k++ {
-			left[k] = slices.Collect(s.views(k, 0, ""))
+		type change struct {
+			time int64
+			text []byte
 		}
-		last := func(k Kind) *view { // with a block before the time, or nil
-			for n := len(left[k]); n > 0; n-- {
-				v := &left[k][n-1]
-				for len(v.blocks) > 0 && v.blocks[len(v.blocks)-1].time >= before {
-					v.blocks = v.blocks[:len(v.blocks)-1]
+		var all []change
+		for _, k := range []Kind{Changes, Failures} {
+			for v := range s.views(k, 0, "") {
+				for _, b := range v.blocks {
+					if b.time < before {
+						all = append(all, change{b.time, v.data[b.off:b.end]})
+					}
 				}
-				if len(v.blocks) > 0 {
-					return v
-				}
-				left[k] = left[k][:n-1]
 			}
-			return nil
 		}
-		for {
-			v := last(Changes)
-			if other := last(Failures); v == nil || other != nil && other.blocks[len(other.blocks)-1].time > v.blocks[len(v.blocks)-1].time {
-				v = other
-			}
-			if v == nil {
-				return
-			}
-			n := len(v.blocks) - 1
-			b := v.blocks[n]
-			v.blocks = v.blocks[:n]
-			if !yield(b.time, v.data[b.off:b.end]) {
+		slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(b.time, a.time) })
+		for _, c := range all {
+			if !yield(c.time, c.text) {
 				return
 			}
 		}

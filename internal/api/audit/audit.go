@@ -151,8 +151,8 @@ func (l *Log) List(in *admin.ListChanges) (admin.Changes, error) {
 	return list, nil
 }
 
-// each calls f for the changes between two times in ms that contain some parts, the newest
-// first, until f returns false.
+// each calls f for the changes between two times in ms that contain some parts, the
+// newest first, until f returns false.
 func (l *Log) each(from, to int64, parts [][]byte, f func(c *admin.Change) bool) {
 	for at, text := range l.Store.Changes(to) {
 		if at < from {
