@@ -23,10 +23,10 @@ var (
 	// ErrDeadlineSoon reports that the time to run of a job that this connection holds
 	// ends within a second, and that no other job is ready (DEADLINE_SOON). Finish, touch
 	// or release that job before the next reserve.
-	ErrDeadlineSoon = errors.New("the time to run of a reserved job is nearly over")
+	ErrDeadlineSoon = errors.New("the time to run of a reserved job is about to expire")
 
 	// ErrNotIgnored reports that the connection watches no other tube (NOT_IGNORED).
-	ErrNotIgnored = errors.New("the only tube watched cannot be ignored")
+	ErrNotIgnored = errors.New("cannot ignore the only watched tube")
 
 	// ErrDraining reports that the server rejects new jobs (DRAINING). Use another
 	// server, or retry later.
@@ -54,7 +54,7 @@ var (
 
 	// ErrUnknownCommand reports that the server lacks the command (UNKNOWN_COMMAND): it
 	// is not a beanpole, or is too old.
-	ErrUnknownCommand = errors.New("the server does not know the command")
+	ErrUnknownCommand = errors.New("the server does not support the command")
 
 	// ErrBadFormat reports that the server cannot parse the command (BAD_FORMAT,
 	// EXPECTED_CRLF). Servers before beanstalkd 1.12 send this reply to a reserve-job.
@@ -79,7 +79,7 @@ var (
 	// client repeats commands only if executing them twice is harmless, which excludes
 	// puts. For a delete, the error means that the repeated delete found no such job, or
 	// that the client could not reconnect.
-	ErrOutcomeUnknown = errors.New("whether the server has done it is not known")
+	ErrOutcomeUnknown = errors.New("the server might have executed the command")
 
 	// ErrProtocol reports an invalid reply of the server. The connection is closed.
 	ErrProtocol = errors.New("unexpected reply")

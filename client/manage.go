@@ -107,7 +107,7 @@ func (c *commands) MoveJobs(ctx context.Context, of Selection, to string) (moved
 // returns the number of jobs.
 func (c *commands) manageIdle(ctx context.Context, q *request, of Selection, err error) (n int, _ error) {
 	if err == nil && of.State == StateReserved {
-		err = fmt.Errorf("%w: jobs that are reserved cannot be taken", ErrInvalid)
+		err = fmt.Errorf("%w: reserved jobs cannot be selected", ErrInvalid)
 	}
 	n, err = c.askNumber(ctx, q, cmp.Or(err, of.describe(q)))
 	return n, tooLong(q, err)

@@ -70,7 +70,7 @@ func firstHost(s string) (first, others string) {
 func tlsOf(query url.Values) (*tls.Config, error) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains([]string{"tls", "ca", "cert", "key", "server-name"}, name) {
-			return nil, fmt.Errorf("%w: %s in a URL; known are tls, ca, cert, key and server-name", ErrInvalid, name)
+			return nil, fmt.Errorf("%w: unknown parameter %s in a URL; use tls, ca, cert, key or server-name", ErrInvalid, name)
 		}
 	}
 	if on, err := strconv.ParseBool(cmp.Or(query.Get("tls"), "true")); err != nil {

@@ -244,7 +244,7 @@ func read(answer *http.Response, out any, most int64) error {
 func problemOf(answer *http.Response, text []byte) error {
 	p := new(Problem)
 	if err := json.Unmarshal(text, p); err != nil || p.Status < 400 || p.Status > 599 {
-		return NotAPIError("its answer cannot be read")
+		return NotAPIError("invalid response")
 	}
 	if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 31); err == nil {
 		p.RetryAfter = time.Duration(seconds) * time.Second

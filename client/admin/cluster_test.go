@@ -69,7 +69,7 @@ func TestProblems(t *testing.T) {
 		{Cluster{Leader: 1, Since: 3600, Quorum: true, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, nil), member(3, Voter, nil)}},
 			[]string{"all is well: member 1 has led for 1h0m0s, 3 of 3 members are reachable, the cluster survives the loss of 1 member"}},
 		{Cluster{Since: 90, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.Refuses = "too old" })}},
-			[]string{"bad: no leader is known for 1m30s", "bad: member 2 at host:1 refuses the member that was asked: too old"}},
+			[]string{"bad: no leader for 1m30s", "bad: member 2 at host:1 refuses this member: too old"}},
 		{Cluster{Leader: 1, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, silent), member(3, Voter, never)}}, []string{
 			"bad: the leader does not hear a majority",
 			"bad: member 2 at host:1 cannot be reached for 5m20s",
@@ -84,7 +84,7 @@ func TestProblems(t *testing.T) {
 			"so-so: member 6 at host:1 is a learner and cannot be reached",
 			"bad: member 7 at host:1 is not accepted: too old",
 			"bad: the cluster survives the loss of 1 member",
-			"so-so: member 5 has other settings than the leader, whose settings count: tls",
+			"so-so: member 5 has other settings than the leader, whose settings apply: tls",
 			"so-so: the members run different versions: 1, 2",
 		}},
 		// Full disks and members that are catching up do not count.
@@ -113,7 +113,7 @@ func TestProblems(t *testing.T) {
 		}},
 		// rejoin needs a majority.
 		{Cluster{Since: 9, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.MustRejoin = true }), member(3, Voter, func(m *ClusterMember) { m.MustRejoin = true })}},
-			[]string{"bad: no leader is known for 9s", "bad: member 2 at host:1 has lost acknowledged changes, and so has a majority, which 'rejoin' needs: ", "bad: member 3"}},
+			[]string{"bad: no leader for 9s", "bad: member 2 at host:1 has lost acknowledged changes, and so has a majority, which 'rejoin' needs: ", "bad: member 3"}},
 	} {
 		var got []string
 		for _, p := range c.cluster.Problems() {

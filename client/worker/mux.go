@@ -37,7 +37,7 @@ func (m Mux) Handle(ctx context.Context, job *Job) error {
 	}
 	handle := m[tube]
 	if handle == nil {
-		return fmt.Errorf("worker: there is no handler for the tube %s", tube)
+		return fmt.Errorf("worker: no handler for the tube %s", tube)
 	}
 	return handle(ctx, job)
 }

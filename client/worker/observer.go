@@ -40,7 +40,7 @@ func (t *observer) connection(addr string, err error) {
 // noJobs is called with the error of a reserve.
 func (t *observer) noJobs(err error) {
 	if !errors.Is(err, client.ErrDisconnected) { // connection has logged it
-		t.log.Warn("jobs cannot be taken; trying again", "error", err)
+		t.log.Warn("cannot reserve jobs; retrying", "error", err)
 	}
 	if t.Error != nil {
 		t.Error(err)

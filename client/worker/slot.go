@@ -99,7 +99,7 @@ func (s *slot) work(t task) (r report, deleted func(error)) {
 
 // errTried is the reason for burying a job whose earlier tries all ended without a
 // result.
-var errTried = errors.New("worker: the job was tried too often without a result")
+var errTried = errors.New("worker: too many tries without a result")
 
 // crashed returns the number of earlier tries that ended without a release or a bury,
 // because the worker died or the time to run expired.

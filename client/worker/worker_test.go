@@ -826,7 +826,7 @@ func TestMux(t *testing.T) {
 		if want := []string{"b of b", "a of a"}; !slices.Equal(got, want) {
 			t.Errorf("handled: %q, want %q", got, want)
 		}
-		if o := b.outcomes[len(b.outcomes)-1]; o.Action != worker.Buried || o.Err.Error() != "worker: there is no handler for the tube c" {
+		if o := b.outcomes[len(b.outcomes)-1]; o.Action != worker.Buried || o.Err.Error() != "worker: no handler for the tube c" {
 			t.Errorf("the job without a handler: %+v", o)
 		}
 	})

@@ -58,7 +58,7 @@ func TestTop(t *testing.T) {
 			terminal.press("y")
 			terminal.wait(`jobs of mail that were made ready: 1`)
 			terminal.press("p")
-			terminal.wait(`pause mail for 1h0m, so that nobody gets its jobs\? y/n`)
+			terminal.wait(`pause mail for 1h0m\? Workers get no jobs from it\. y/n`)
 			terminal.press("y")
 			terminal.wait(`(?m)^>.mail +2 .* (1h0m|59m\d+s) `)
 			terminal.press("c")

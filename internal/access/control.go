@@ -62,7 +62,7 @@ func NewControl(p *Policy, listeners []Terms) (*Control, error) {
 	required := slices.ContainsFunc(listeners, func(t Terms) bool { return t.Required })
 	switch {
 	case required && p.identities == 0:
-		return nil, errors.New("require-auth needs an [[identity]] in the configuration file: without one no client could log in")
+		return nil, errors.New("require-auth needs an [[identity]]; add one to the configuration file")
 	case p.identities+p.rules > 0:
 		c.policy.Store(p)
 	}

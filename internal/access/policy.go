@@ -151,7 +151,7 @@ func (p *Policy) give(c RuleConfig) error {
 		}
 		id := p.byName[name]
 		if id == nil {
-			return fmt.Errorf("there is no identity %q", name)
+			return fmt.Errorf("unknown identity %q", name)
 		}
 		id.rules = append(id.rules, r)
 	}

@@ -207,7 +207,7 @@ func TestBadConfig(t *testing.T) {
 		`"b": it has a token of identity "a"`:     {Identities: []IdentityConfig{{Name: "a", Tokens: token}, {Name: "b", Tokens: token}}},
 		`it has a unix user of identity "a"`:      {Identities: []IdentityConfig{{Name: "a", UnixUsers: []uint32{7}}, {Name: "b", UnixUsers: []uint32{7}}}},
 		`the network 10.0.0.0/8 of identity "a"`:  {Identities: []IdentityConfig{{Name: "a", Networks: prefixes("10.0.0.0/8")}, {Name: "b", Networks: prefixes("10.1.1.1/8")}}},
-		`rule 1: there is no identity "x"`:        {Rules: []RuleConfig{{Identities: []string{"x"}, Tubes: []string{"*"}, Rights: rights.All}}},
+		`rule 1: unknown identity "x"`:            {Rules: []RuleConfig{{Identities: []string{"x"}, Tubes: []string{"*"}, Rights: rights.All}}},
 		`rule 1: it has no tubes ("*" is every t`: {Rules: []RuleConfig{{Identities: []string{"*"}, Rights: rights.All}}},
 		`rule 1: it allows nothing`:               {Rules: []RuleConfig{{Identities: []string{"*"}}}},
 		`rule 1: it has no identities ("*" is ev`: {Rules: []RuleConfig{{Rights: rights.All}}},

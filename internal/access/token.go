@@ -54,7 +54,7 @@ func (h Hash) String() string { return hashPrefix + hex.EncodeToString(h[:]) }
 func ParseHash(s string) (h Hash, err error) {
 	digits, ok := strings.CutPrefix(s, hashPrefix)
 	if n, err := hex.Decode(h[:], []byte(digits[:min(len(digits), 2*len(h))])); !ok || err != nil || n != len(h) || len(digits) != 2*len(h) {
-		return Hash{}, errors.New("want the hash of a token, sha256: and 64 hexadecimal digits ('beanpole token new' makes one)")
+		return Hash{}, errors.New("invalid token hash; want sha256: followed by 64 hexadecimal digits ('beanpole token new' creates one)")
 	}
 	return h, nil
 }

@@ -139,7 +139,7 @@ func New(b *broker.Broker, opt Options) *API {
 		a.mux.Handle(Prefix+path, notAllowed(allowed))
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, problemf(http.StatusNotFound, "there is no operation at %s: %s/openapi.yaml lists them", r.URL.Path, Prefix))
+		writeProblem(w, problemf(http.StatusNotFound, "no operation at %s; %s/openapi.yaml lists all", r.URL.Path, Prefix))
 	})
 	return a
 }
@@ -150,7 +150,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if err := crossOrigin.Check(r); err != nil {
-		writeProblem(w, problemf(http.StatusForbidden, "a web page of another origin cannot change anything here"))
+		writeProblem(w, problemf(http.StatusForbidden, "changes from web pages of other origins are refused"))
 		return
 	}
 	a.mux.ServeHTTP(w, r)

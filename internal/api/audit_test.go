@@ -52,7 +52,7 @@ func TestAudit(t *testing.T) {
 		{"PATCH", "/policies/mail-*", `{"set":{"rate":"many"}}`, ``},
 		{"PATCH", "/policies/mail-*", `{"unset":["rate"]}`, `operation=setPolicy` + by + ` pattern=mail-* before="max-attempts=5 rate=5/s" after="max-attempts=5" result=ok`},
 		{"DELETE", "/policies/mail-*", ``, `operation=deletePolicy` + by + ` pattern=mail-* before="max-attempts=5" after="" result=ok`},
-		{"DELETE", "/policies/mail-*", ``, `operation=deletePolicy` + by + ` pattern=mail-* result="mail-* has no settings made at run time; change the others in the configuration file"`},
+		{"DELETE", "/policies/mail-*", ``, `operation=deletePolicy` + by + ` pattern=mail-* result="mail-* has no run-time settings; change other settings in the configuration file"`},
 		{"DELETE", "/jobs/9", ``, `operation=deleteJob` + by + ` job=9 result="there is no job 9"`},
 		{"POST", "/drain", ``, `operation=drain` + by + ` result=ok`},
 		{"POST", "/undrain", ``, `operation=undrain` + by + ` result=ok`},

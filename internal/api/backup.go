@@ -23,7 +23,7 @@ func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 		return nil, errNoJournal
 	}
 	if !a.backingUp.CompareAndSwap(false, true) {
-		return nil, problemf(http.StatusConflict, "another backup is being made: try again when it is done")
+		return nil, problemf(http.StatusConflict, "another backup is running; retry when it has finished")
 	}
 	copied, err := a.opt.Backup()
 	if copied == nil {

@@ -264,7 +264,7 @@ func TestManyTasks(t *testing.T) {
 	}
 	var p problem
 	r.want(503, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &p)
-	if !strings.Contains(p.Detail, "4 tasks run already") {
+	if !strings.Contains(p.Detail, "too many running tasks (4)") {
 		t.Error(p.Detail)
 	}
 	var shown admin.Task

@@ -32,7 +32,7 @@ func (r *request) transferLead(in *admin.TransferLead) (none admin.None, err err
 		r.note("member", in.Member)
 		c, err := r.getCluster(nil)
 		if err == nil && !slices.ContainsFunc(c.Members, func(m admin.ClusterMember) bool { return m.ID == in.Member }) {
-			return none, problemf(http.StatusNotFound, "there is no member %d", in.Member)
+			return none, problemf(http.StatusNotFound, "no member %d", in.Member)
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, transferPatience)

@@ -188,7 +188,7 @@ func TestClusterFindings(t *testing.T) {
 		want    []string // severity and a part of the text
 	}{
 		{admin.Cluster{Leader: 1, Quorum: true, Members: []admin.ClusterMember{up(1, "leader", "1"), up(2, "voter", "1")}}, nil, nil},
-		{admin.Cluster{Members: []admin.ClusterMember{up(1, "voter", "1")}}, nil, []string{"bad no leader is known"}},
+		{admin.Cluster{Members: []admin.ClusterMember{up(1, "voter", "1")}}, nil, []string{"bad no leader"}},
 		{admin.Cluster{Leader: 1, Members: []admin.ClusterMember{up(1, "leader", "1"), {ID: 2, Role: "voter"}, {ID: 3, Role: "voter"}}}, nil,
 			[]string{"bad the leader does not hear a majority", "bad member 2 at  cannot be reached", "bad member 3"}},
 		{admin.Cluster{Leader: 1, Quorum: true, Members: []admin.ClusterMember{up(1, "leader", "1"), up(2, "voter", "2"), up(3, "voter", "2"), up(4, "voter", ""), {ID: 5, Role: "voter"}, {ID: 6, Role: "learner"}}}, nil,

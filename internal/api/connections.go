@@ -111,7 +111,7 @@ func (r *request) findConnection() (c server.Connection, s *engine.Session, err 
 		return at > 0, nil
 	})
 	if err == nil && !found {
-		err = problemf(http.StatusNotFound, "there is no connection %d", r.connection)
+		err = problemf(http.StatusNotFound, "no connection %d", r.connection)
 	}
 	return c, s, err
 }

@@ -159,7 +159,7 @@ func TestRemote(t *testing.T) {
 		step{"GET", "/jobs/1", "", 200, `"priority":7`},
 		step{"GET", "/jobs/1/body", "", 200, "one"},
 		step{"GET", "/jobs/9", "", 404, "there is no job 9"},
-		step{"GET", "/tubes?wrong=1", "", 400, "there is no parameter"},
+		step{"GET", "/tubes?wrong=1", "", 400, "unknown parameter"},
 		step{"GET", "/me?tube=mail", "", 200, `{"identity":"","anywhere":["put","reserve","peek","manage","stats"]`},
 		step{"POST", "/tubes/mail/jobs", `{"body":1}`, 400, "body: want a string"},
 		step{"GET", "/tubes/mail/export", "", 200, `"body":"one"`},

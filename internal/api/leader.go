@@ -125,7 +125,7 @@ func (r *request) passOn(leader http.RoundTripper, in any) (any, error) {
 	out, err := r.ask(r.ctx, &to, in, room)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		if errors.Is(err, ErrNotSent) {
-			return nil, fmt.Errorf("the leader of the cluster has not been asked: %w", failed.Err)
+			return nil, fmt.Errorf("the request did not reach the leader of the cluster: %w", failed.Err)
 		}
 		return nil, fmt.Errorf("the leader of the cluster has not answered; it might have executed the request (%w)", failed.Err)
 	}

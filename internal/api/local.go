@@ -47,7 +47,7 @@ func (l *local) Do(ctx context.Context, route string, in, out any) error {
 	r := &request{api: l.api, op: o, ctx: ctx, caller: l.caller, source: &typedSource{in, o.plan}}
 	if l.server != "" {
 		if r.upstream = l.api.upstreams[l.server]; r.upstream == nil {
-			return problemf(http.StatusNotFound, "there is no such server: the configuration lists them")
+			return problemf(http.StatusNotFound, "unknown server; the configuration lists all")
 		}
 	}
 	got, err := r.run()

@@ -115,7 +115,7 @@ func (r *request) fillsDeadTubes(dead, pattern string) error {
 func (r *request) deletePolicy(in *admin.OfPolicy) (none admin.None, err error) {
 	_, err = r.editPolicy(in.Pattern, func(text string) (string, error) {
 		if text == "" {
-			return "", problemf(http.StatusNotFound, "%s has no settings made at run time; change the others in the configuration file", in.Pattern)
+			return "", problemf(http.StatusNotFound, "%s has no run-time settings; change other settings in the configuration file", in.Pattern)
 		}
 		return "", nil
 	})
@@ -156,7 +156,7 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 			o = e.SetPolicy(pattern, text)
 		}
 		if o == engine.TooBig {
-			return problemf(http.StatusInsufficientStorage, "%d patterns have settings already; unset some that 'beanpole policy show' lists, or set one pattern for many tubes", most)
+			return problemf(http.StatusInsufficientStorage, "too many patterns with settings (%d); unset some ('beanpole policy show'), or use one pattern for many tubes", most)
 		} else if o != engine.OK {
 			return outcomeProblem(o)
 		}

@@ -55,8 +55,8 @@ func (r *rig) policies() {
 		t.Error(got, p)
 	}
 	for body, want := range map[string]string{
-		`{}`: "no change: want {", `{"set":{"max-attempt":"5"}}`: `there is no setting "max-attempt"; there are max-attempts, `, `{"set":{"max-attempts":5}}`: "set: want an object whose values are strings",
-		`{"set":{"exhausted":"burn"}}`: "exhausted: want one of bury, delete, move, not burn", `{"unset":["x"]}`: "there is no setting", `{"unset":"x"}`: "unset: want a list of strings",
+		`{}`: "no change: want {", `{"set":{"max-attempt":"5"}}`: `unknown setting "max-attempt"; the settings are max-attempts, `, `{"set":{"max-attempts":5}}`: "set: want an object whose values are strings",
+		`{"set":{"exhausted":"burn"}}`: "exhausted: want one of bury, delete, move, not burn", `{"unset":["x"]}`: "unknown setting", `{"unset":"x"}`: "unset: want a list of strings",
 	} {
 		var problem problem
 		if r.want(400, "PATCH", "/policies/mail", body, &problem); !strings.Contains(problem.Detail, want) {
@@ -176,7 +176,7 @@ func TestPolicyRights(t *testing.T) {
 		}
 	}
 	fill(engine.MaxPolicies - keptPolicies)
-	refused("mail-more", "900 patterns have settings already")
+	refused("mail-more", "too many patterns with settings (900)")
 	r.want(200, "PATCH", "/policies/news", `{"set":{"rate":"6"}}`, nil)
 	r.want(204, "DELETE", "/policies/news", "", nil)
 	r.want(200, "PATCH", "/policies/mail-more", `{"set":{"rate":"5"}}`, nil)
@@ -185,5 +185,5 @@ func TestPolicyRights(t *testing.T) {
 	}
 	r.want(200, "PATCH", "/policies/*", `{"set":{"paused":"yes"}}`, nil)
 	fill(engine.MaxPolicies)
-	refused("more", "1000 patterns have settings already")
+	refused("more", "too many patterns with settings (1000)")
 }

@@ -75,7 +75,7 @@ func (u *upstream) permitted(r *request) error {
 			return problemf(http.StatusForbidden, "the server %s is read-only here, by the configuration", u.name)
 		}
 	}
-	return r.permittedOn(need, "every tube of this server, for it is about another one")
+	return r.permittedOn(need, "every tube of this server, because it concerns another server")
 }
 
 const (
@@ -89,7 +89,7 @@ const (
 	downFor = 3 * time.Second
 )
 
-var errSlow = fmt.Errorf("there is no answer within %v", upstreamTimeout)
+var errSlow = fmt.Errorf("no answer within %v", upstreamTimeout)
 
 // do sends the operation to the other server, unless that server has just failed.
 func (u *upstream) do(r *request, in any) (out any, err error) {

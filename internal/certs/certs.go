@@ -137,7 +137,7 @@ func (s *Source) current(now time.Time) *tls.Config {
 	s.mu.checked = now
 	if st := s.look(); st != s.mu.stamp {
 		if err := s.read(st); err != nil {
-			s.log.Error("the new TLS certificate cannot be used; the old one goes on being used", "err", err)
+			s.log.Error("cannot use the new TLS certificate; keeping the previous one", "err", err)
 		} else {
 			s.log.Info("the TLS certificate was read again", "file", s.files.Cert)
 		}

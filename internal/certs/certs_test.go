@@ -78,7 +78,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("with a broken key the certificate is %s", got)
 		}
 	}
-	if n := strings.Count(log.String(), "cannot be used"); n != 1 {
+	if n := strings.Count(log.String(), "cannot use"); n != 1 {
 		t.Errorf("the broken key is in the log %d times:\n%s", n, &log)
 	}
 	if err := s.Reload(); err == nil || s.Failed() == nil {

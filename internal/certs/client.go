@@ -41,7 +41,7 @@ func authorities(file string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("there is no certificate in %s", file)
+		return nil, fmt.Errorf("no certificate in %s", file)
 	}
 	return pool, nil
 }

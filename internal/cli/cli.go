@@ -101,7 +101,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			name, dashes = name[:1], "-"
 		}
 		if queue.HasOption(name) {
-			return exit.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
+			return exit.UsageError("unknown server option %s%[2]s; give options of a command after the command: beanpole tubes %[1]s%[2]s ...", dashes, name)
 		}
 	}
 	return cliutil.FlagError(cmd, err)

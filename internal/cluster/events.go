@@ -133,7 +133,7 @@ func (r *raftLoop) step(message *raftpb.Message) {
 	case errors.Is(err, core.ErrContradiction):
 		r.contradicted(message)
 	case err != nil:
-		r.m.opt.Logger.Debug("ignoring a message of another member", "from", from, "type", message.GetType(), "err", err)
+		r.m.opt.Logger.Debug("ignored a message from another member", "from", from, "type", message.GetType(), "err", err)
 	}
 	if message.GetType() == raftpb.MsgSnap {
 		r.fetchSnapshot()

@@ -41,7 +41,7 @@ func (s *peerTable) endIfUnwanted(by uint64, err error) {
 		s.m.opt.Logger.Debug("another member reports that this member was removed", "member", by)
 		s.m.disk.leave()
 	case errors.Is(err, ErrRolledBack):
-		s.m.disk.stopWith(fmt.Sprintf("its disk is older than what member %d has heard of it: it was restored from a copy, or a copy of the directory has run", by))
+		s.m.disk.stopWith(fmt.Sprintf("its disk lacks data that it had reported to member %d: it was restored from a copy, or a copy of the directory has run", by))
 	case errors.Is(err, ErrConnected):
 		s.isCopy(by)
 	}

@@ -44,7 +44,7 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 			continue
 		}
 		if !slices.Contains(known, name) {
-			return nil, exit.UsageError("%s: there is no setting %q%s", c.position("", name), name, suggest(known, name))
+			return nil, exit.UsageError("%s: unknown setting %q%s", c.position("", name), name, suggest(known, name))
 		}
 		if other := overrides[name]; c.isSet(name) && c.isSet(other) {
 			return nil, exit.UsageError("%s: %s and %s exclude each other", path, name, other)
@@ -74,7 +74,7 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 
 // unknown returns an error about an unknown setting in a table.
 func (c *configFile) unknown(table, name string) error {
-	return exit.UsageError("%s: there is no setting %q in a [[%s]]%s", c.position(table, name), name, table, suggest(settingsOf(table), name))
+	return exit.UsageError("%s: unknown setting %q in [[%s]]%s", c.position(table, name), name, table, suggest(settingsOf(table), name))
 }
 
 // suggest returns the end of an error about an unknown setting, with the likely name.
@@ -147,7 +147,7 @@ func (c *configFile) lookup(f *pflag.Flag, s *setting) (source, []string, error)
 	case !isList:
 		list = []any{v}
 	case !s.repeats:
-		return "", nil, exit.UsageError("%s: %s takes one value, not a list", c.position("", f.Name), f.Name)
+		return "", nil, exit.UsageError("%s: %s must be one value, not a list", c.position("", f.Name), f.Name)
 	}
 	var values []string
 	for _, v := range list {

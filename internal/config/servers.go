@@ -36,7 +36,7 @@ func (opt *Options) OtherServers() ([]OtherServer, error) {
 		s := &all[i]
 		err := s.locate()
 		if err == nil && seen[s.Name] {
-			err = fmt.Errorf("there is another one with the name %q", s.Name)
+			err = fmt.Errorf("duplicate name %q", s.Name)
 		}
 		if err != nil {
 			return nil, exit.UsageError("%s: console-server %d: %w", opt.File, i+1, err)
@@ -66,7 +66,7 @@ func (s *OtherServer) locate() error {
 	switch u.Scheme {
 	case "http":
 		if s.CA != "" {
-			return errors.New("tls-ca is for an address that begins with https://")
+			return errors.New("tls-ca needs an address that starts with https://")
 		}
 	case "https":
 	default:

@@ -139,7 +139,7 @@ func userID(u any) (uint32, error) {
 	case string:
 		found, err := user.Lookup(u)
 		if err != nil {
-			return 0, fmt.Errorf("there is no user %q", u)
+			return 0, fmt.Errorf("unknown user %q", u)
 		}
 		n, err := strconv.ParseUint(found.Uid, 10, 32)
 		return uint32(n), err

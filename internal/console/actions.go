@@ -142,7 +142,7 @@ const maxTargets = 500
 func (s *site) parseAction(v url.Values) (a action, targets []string, err error) {
 	a, ok := actions[v.Get("do")]
 	if !ok {
-		return a, nil, problemf(http.StatusBadRequest, "There is no such action.")
+		return a, nil, problemf(http.StatusBadRequest, "Unknown action.")
 	}
 	if targets = slices.Compact(slices.Clone(v[string(a.on)])); a.on == theServer {
 		targets = []string{""}

@@ -121,7 +121,7 @@ func New(opt Options) *Console {
 	c.mux.HandleFunc("POST "+Prefix+"theme", setTheme)
 	c.mux.HandleFunc("GET "+Prefix+"static/{hash}/{name}", c.assets.serve)
 	c.mux.HandleFunc(Prefix, c.show(func(*request) (*page, error) {
-		return nil, problemf(http.StatusNotFound, "There is no such page.")
+		return nil, problemf(http.StatusNotFound, "Page not found.")
 	}))
 	return c
 }
@@ -152,7 +152,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Strict-Transport-Security", "max-age=2592000")
 	}
 	if err := crossOrigin.Check(r); err != nil {
-		http.Error(w, "a web page of another origin cannot change anything here", http.StatusForbidden)
+		http.Error(w, "changes from web pages of other origins are refused", http.StatusForbidden)
 		return
 	}
 	if r.Method == http.MethodPost && !bringsFile(r.URL.Path) {

@@ -120,7 +120,7 @@ func (v *editView) edited(c *Console, form url.Values, before []byte) ([]byte, e
 	}
 	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers end lines with CRLF
 	if form.Get("was") != v.Was {
-		return nil, fmt.Errorf("another user has changed the body; your text is below, and replaces that body if you save again")
+		return nil, fmt.Errorf("another user has changed the body; to replace that body by your text below, save again")
 	}
 	if v.As == "base64" {
 		body, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))

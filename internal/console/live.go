@@ -162,13 +162,13 @@ func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 		http.Error(w, "log in first", http.StatusUnauthorized)
 		return
 	case err != nil:
-		http.Error(w, "there is no stream of this page", http.StatusBadRequest)
+		http.Error(w, "this page has no stream", http.StatusBadRequest)
 		return
 	}
 	leave, ok := c.live.enter(r)
 	if !ok {
 		w.Header().Set("Retry-After", "30")
-		http.Error(w, "there are too many streams: ask for the page again instead", http.StatusServiceUnavailable)
+		http.Error(w, "too many streams; reload the page instead", http.StatusServiceUnavailable)
 		return
 	}
 	defer leave()
@@ -195,7 +195,7 @@ func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 	return r, pageFunc(page), nil
 }
 
-var errNoView = errors.New("console: there is no such view")
+var errNoView = errors.New("console: unknown view")
 
 // stream writes the values of a page, and then their changes. It ends when the viewer
 // disconnects, the server stops, or the page fails.

@@ -175,11 +175,11 @@ func (c *Console) login(w http.ResponseWriter, h *http.Request) {
 	if id, ok := c.opt.Identify(withToken(h, token)); token == "" || !ok || id.Name() == "" {
 		c.opt.Logger.Warn("a login to the console was refused", "client", h.RemoteAddr)
 		status := http.StatusForbidden
-		form.Problem = "The server does not know this token."
+		form.Problem = "Unknown token."
 		client, _ := netip.ParseAddrPort(h.RemoteAddr)
 		if s.guesses.Wrong(s.now(), client.Addr()) {
 			w.Header().Set("Retry-After", "60")
-			status, form.Problem = http.StatusTooManyRequests, "That were too many tokens that the server does not know: wait a minute."
+			status, form.Problem = http.StatusTooManyRequests, "Too many unknown tokens. Wait a minute."
 		}
 		c.askForToken(w, h, status, form)
 		return

@@ -74,7 +74,7 @@ func TestServers(t *testing.T) {
 	if text := own.page(200, "/console/s/far/tubes"); !strings.Contains(text, "curl -s &#39;http://127.0.0.1:") || !strings.Contains(text, ">mail</a>") {
 		t.Error(text)
 	}
-	if text := own.page(404, "/console/s/none/"); !strings.Contains(text, "There is no such server") {
+	if text := own.page(404, "/console/s/none/"); !strings.Contains(text, "Unknown server") {
 		t.Error(text)
 	}
 	if text := own.page(502, "/console/s/away/tubes"); !strings.Contains(text, "<p>The server away does not answer: ") || !strings.Contains(text, "data-live") {
@@ -238,7 +238,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("%d: %s", c.Leader, note)
 	}
 	c.Leader, c.Quorum = 0, false
-	if text := r.page(200, "/console/server"); !strings.Contains(text, "No leader is known: the queue can be used when one is elected.") {
+	if text := r.page(200, "/console/server"); !strings.Contains(text, "No leader; the queue is available after an election.") {
 		t.Error(text)
 	}
 	err = errors.New("the member is closed")

@@ -96,7 +96,7 @@ func (a *adminServer) listenAddress(ctx context.Context, p *plan) error {
 	a.serve(l, served, log)
 	log.Info("serving the admin pages", "address", describe(l.Addr()))
 	if opt.Terms.Open(server.AddressOf(l.Addr()), opt.Terms.TLS.ClientCA != "" || p.security.HasIdentities()) {
-		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
+		log.Warn("every client that can reach this address can manage the queue; restrict it with --networks or --tls-client-ca, "+
 			"by identities or by a firewall (doc/security.md)", "address", describe(l.Addr()))
 	}
 	return nil

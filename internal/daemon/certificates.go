@@ -29,7 +29,7 @@ func (s *security) certificateWarnings() []string {
 	warnings := certificateWarnings(s.expiries(), time.Now())
 	for _, source := range s.certs {
 		if err := source.Failed(); err != nil {
-			warnings = append(warnings, fmt.Sprintf("a new certificate cannot be used, and the old one goes on being used: %v", err))
+			warnings = append(warnings, fmt.Sprintf("cannot use a new certificate; keeping the previous one: %v", err))
 		}
 	}
 	slices.Sort(warnings)

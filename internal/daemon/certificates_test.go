@@ -79,7 +79,7 @@ func TestSharedCertificate(t *testing.T) {
 	if all := s.expiries(); len(all) != 1 || all[0].End.Unix() != soon.Unix() {
 		t.Errorf("%+v, want the earlier end %v", all, soon)
 	}
-	if got := s.certificateWarnings(); len(got) != 1 || !strings.Contains(got[0], "cannot be used, and the old one goes on being used: authorities of clients: there is no certificate in ") {
+	if got := s.certificateWarnings(); len(got) != 1 || !strings.Contains(got[0], "cannot use a new certificate; keeping the previous one: authorities of clients: no certificate in ") {
 		t.Errorf("%q", got)
 	}
 }

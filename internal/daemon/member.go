@@ -255,7 +255,7 @@ func (q *queue) handOver(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
 	defer cancel()
 	if err := m.Transfer(ctx, 0); err != nil {
-		log.Warn("no other member has taken over before this one stops", "err", err)
+		log.Warn("no other member took over the leadership before the stop", "err", err)
 	}
 }
 

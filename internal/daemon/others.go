@@ -64,7 +64,7 @@ func readToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(content))
 	if token == "" || strings.ContainsAny(token, "\r\n") {
-		return "", fmt.Errorf("token-file: %s has no token: want one line", path)
+		return "", fmt.Errorf("token-file: %s contains no token; want one line", path)
 	}
 	return token, nil
 }

@@ -52,12 +52,12 @@ func TestCheckServers(t *testing.T) {
 	a := func(settings ...string) string { return server(append(settings, `name = "a"`)...) }
 	for text, want := range map[string]string{
 		server(`name = "a/b"`, `address = "host"`):               `console-server 1: name "a/b": want 1 to 63 letters, digits`,
-		a(`address = "host"`) + a(`address = "other"`):           `console-server 2: there is another one with the name "a"`,
+		a(`address = "host"`) + a(`address = "other"`):           `console-server 2: duplicate name "a"`,
 		a(`address = "http://user@host/path"`):                   `console-server 1: address "http://user@host/path": want HOST:PORT, http://HOST:PORT or https://HOST:PORT`,
 		a(`address = "ftp://host"`):                              `unsupported scheme "ftp": want http or https`,
 		a(`address = "host"`, `token-file = "nowhere"`):          `console-server "a": token-file: open nowhere: no such file or directory`,
-		a(`address = "host"`, fmt.Sprintf("tls-ca = %q", token)): `console-server "a": tls-ca: there is no certificate in `,
-		a(`adress = "host"`):                                     `there is no setting "adress" in a [[console-server]]; did you mean "address"?`,
+		a(`address = "host"`, fmt.Sprintf("tls-ca = %q", token)): `console-server "a": tls-ca: no certificate in `,
+		a(`adress = "host"`):                                     `unknown setting "adress" in [[console-server]]; did you mean "address"?`,
 		a(`address = "beanstalk://host"`):                        `unsupported scheme "beanstalk": want http or https, the admin listener of a beanpole`,
 	} {
 		if said, err := check(t, text); err == nil || !strings.Contains(err.Error(), want) {

@@ -31,7 +31,7 @@ func TestPolicyOfLaterVersion(t *testing.T) {
 	}
 	for range 2 {
 		p := start(t, "-p", "0", "-b", dir)
-		p.await(`WARN .*a policy has a setting that is not in force.*the policy of mail, set while the server ran: .*does not know shiny=yes`)
+		p.await(`WARN .*a policy has a setting that is not in force.*the policy of mail, set while the server ran: .*does not support shiny=yes`)
 		if err := p.stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestPolicies(t *testing.T) {
 	}
 	write("port = 0\n[[policy]]\ntubes = ['*']\nmax-attempts = -1")
 	p.signals <- syscall.SIGHUP
-	p.await("the configuration is wrong; the old one stays in force.*policy 1: max-attempts: want a whole number from 1 to 10000, or 0, not -1")
+	p.await("invalid configuration; keeping the previous one.*policy 1: max-attempts: want a whole number from 1 to 10000, or 0, not -1")
 	write("port = 0")
 	p.signals <- syscall.SIGHUP
 	p.await("the configuration was read again")

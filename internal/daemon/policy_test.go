@@ -44,13 +44,13 @@ func TestPolicyIsReplaced(t *testing.T) {
 		t.Error("with other rules")
 	}
 	for text, why := range map[string]string{
-		"[[rule]]\nidentities = ['mailr']\ntubes = ['*']\nallow = ['put']": "there is no identity",
+		"[[rule]]\nidentities = ['mailr']\ntubes = ['*']\nallow = ['put']": "unknown identity",
 		"":                "no longer has an \\[\\[identity\\]\\]",
 		listener + mailer: "no longer has a \\[\\[rule\\]\\]",
 	} {
 		write(text)
 		p.signals <- syscall.SIGHUP
-		p.await("the configuration is wrong; the old one stays in force.*" + why)
+		p.await("invalid configuration; keeping the previous one.*" + why)
 		if put("mail") || !put("news") {
 			t.Errorf("after %q", text)
 		}

@@ -55,7 +55,7 @@ func openQueue(p *plan) (*queue, error) {
 		return q, q.openMember(p, jopt, eopt, turns)
 	}
 	if opt.Member {
-		return nil, exit.WithCode(exit.Journal, fmt.Errorf("directory %[1]s is not that of a member of a cluster, as --cluster (cluster = true, BEANPOLE_CLUSTER) asks for: is its disk mounted? "+
+		return nil, exit.WithCode(exit.Journal, fmt.Errorf("directory %[1]s does not belong to a cluster member, but --cluster (cluster = true, BEANPOLE_CLUSTER) is set; is its disk mounted? "+
 			"(if it is lost: 'beanpole cluster remove' the old member at another one, and 'beanpole cluster join %[1]s'; the first member is made by 'beanpole cluster init %[1]s')", opt.Dir))
 	}
 	j := journal.New(jopt)
@@ -103,7 +103,7 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 			continue
 		}
 		if t.Records > 0 {
-			log.Warn("removed the journal's end, in which intact records follow a damaged one: they were not synced, so unless -f or -F is set, no client got a reply for them",
+			log.Warn("removed the damaged end of the journal; intact records after the damage were never synced, so unless -f or -F is set, no reply depended on them",
 				"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records)
 			continue
 		}

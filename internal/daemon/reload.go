@@ -26,12 +26,12 @@ type reloader struct {
 func (r *reloader) reload() {
 	s, now, err := r.read()
 	if err != nil {
-		r.log.Error("the configuration is wrong; the old one stays in force", "err", err)
+		r.log.Error("invalid configuration; keeping the previous one", "err", err)
 		return
 	}
 	for _, source := range r.security.certs {
 		if err := source.Reload(); err != nil {
-			r.log.Error("a certificate cannot be used; the old one stays in force", "err", err)
+			r.log.Error("cannot use a certificate; keeping the previous one", "err", err)
 		}
 	}
 	r.queue.broker.Configure(func(e *engine.Engine) {

@@ -236,7 +236,7 @@ func TestSignals(t *testing.T) {
 	}
 	write("max-tubes = x")
 	p.signals <- syscall.SIGHUP
-	p.await("the configuration is wrong; the old one stays in force")
+	p.await("invalid configuration; keeping the previous one")
 	write("max-tubes = 4\nport = 1\n[[limit]]\ntubes = ['none']\njobs = 1")
 	p.signals <- syscall.SIGHUP
 	p.await("some settings have changed that take effect with the next restart.* settings=port$")
@@ -267,8 +267,8 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: %q", at, got)
 		}
 	}
-	p.await("anybody who can reach this address can use the queue")
-	p.await("anybody who can reach this address can manage the queue")
+	p.await("every client that can reach this address can use the queue")
+	p.await("every client that can reach this address can manage the queue")
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info, err)
 	}
@@ -276,7 +276,7 @@ func TestListen(t *testing.T) {
 	_, port, _ := net.SplitHostPort(addr)
 	taken := start(t, "-p", port)
 	<-taken.ended
-	if err := taken.err; err == nil || !strings.HasSuffix(err.Error(), "address already in use (is another beanstalkd or beanpole running? choose a port with -p or an address with -l)") {
+	if err := taken.err; err == nil || !strings.HasSuffix(err.Error(), "address already in use (if another beanstalkd or beanpole is running, choose a port with -p or an address with -l)") {
 		t.Errorf("at a port that is in use: %v", err)
 	}
 	if err := p.stop(); err != nil {
@@ -340,11 +340,11 @@ func TestNoStart(t *testing.T) {
 		{[]string{"-p", "0", "--require-auth"}, 5, "require-auth needs an "},
 		{[]string{"-p", "0", "--tls-cert", "x"}, 5, "TLS needs both tls-cert and tls-key"},
 		{[]string{"-p", "0", "--tls-cert", "nowhere", "--tls-key", "nowhere"}, 5, "TLS certificate nowhere and key nowhere: open nowhere: no such file"},
-		{[]string{"-p", "0", "-u", "no-such-user"}, 33, "-u no-such-user: there is no such user"},
-		{[]string{"-p", "0", "-u", "2000000000"}, 33, "there is no such user"},
+		{[]string{"-p", "0", "-u", "no-such-user"}, 33, "-u no-such-user: unknown user"},
+		{[]string{"-p", "0", "-u", "2000000000"}, 33, "unknown user"},
 		{[]string{"-p", "0", "-b", dir + "/nowhere"}, 10, "no such file or directory (the directory must exist and belong to the user that the server runs as)"},
 		{[]string{"-p", "0", "-b", file}, 10, "(it must be a directory)"},
-		{[]string{"-p", "0", "-b", dir, "--cluster"}, 10, "is not that of a member of a cluster"},
+		{[]string{"-p", "0", "-b", dir, "--cluster"}, 10, "does not belong to a cluster member"},
 	} {
 		socket := filepath.Join(dir, "admin.sock")
 		p := start(t, append(c.args, "--admin-socket", socket)...)

@@ -51,7 +51,7 @@ func (s *security) serve(srv *server.Server, l listening) error {
 // warn logs a warning if every client on the network can use the listener.
 func (s *security) warn(log *slog.Logger, l listening) {
 	if l.terms.Open(server.AddressOf(l.Addr()), l.terms.TLS.ClientCA != "") {
-		log.Warn("anybody who can reach this address can use the queue: restrict it with --networks, --require-auth or "+
+		log.Warn("every client that can reach this address can use the queue; restrict it with --networks, --require-auth or "+
 			"--tls-client-ca, or by a firewall (doc/security.md)", "address", describe(l.Addr()))
 	}
 }

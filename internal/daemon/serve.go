@@ -43,7 +43,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	opt := s.Options
 	log, level := opt.Logger(o.Log, onJournald())
 	o.Log.Dropped = func(lines int) {
-		log.Warn("dropped lines of the log: its reader is too slow", "lines", lines)
+		log.Warn("dropped log lines; the reader of the log is too slow", "lines", lines)
 	}
 	opt.LogNotices(log)
 	p, err := newPlan(o.Version, s, log)

@@ -55,7 +55,7 @@ func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 		others, err := server.Listen(ctx, []server.Address{also}, opt.UnixMode)
 		all = append(all, withTerms(others, func(int) config.ListenerOptions { return opt.Terms })...)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			log.Warn("another program listens on ::1, where clients of localhost may connect first", "port", also.Port)
+			log.Warn("another program listens on ::1; clients of localhost might reach it first", "port", also.Port)
 		}
 	}
 	if err := p.account.own(addrs); err != nil {
@@ -89,7 +89,7 @@ func reportSocketFiles(log *slog.Logger, endpoints []config.Endpoint, listeners 
 func hint(err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return " (is another beanstalkd or beanpole running? choose a port with -p or an address with -l)"
+		return " (if another beanstalkd or beanpole is running, choose a port with -p or an address with -l)"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return " (no network interface of this machine has that address; -l 0.0.0.0 takes all)"
 	case errors.Is(err, syscall.EROFS):

@@ -34,7 +34,7 @@ func lookupAccount(name string) (*account, error) {
 	u, err := lookup(name)
 	if err != nil {
 		if isUnknown(err) {
-			return nil, exit.WithCode(exit.NoUser, fmt.Errorf("-u %s: there is no such user", name))
+			return nil, exit.WithCode(exit.NoUser, fmt.Errorf("-u %s: unknown user", name))
 		}
 		return nil, exit.WithCode(exit.Lookup, fmt.Errorf("-u %s: %w", name, err))
 	}
@@ -69,7 +69,7 @@ func (a *account) attainable() error {
 	if a.isCurrent() || os.Geteuid() == 0 {
 		return nil
 	}
-	return exit.WithCode(exit.Privilege, fmt.Errorf("-u %s: only root can become another user; start as root, or as %s without -u", a.name, a.name))
+	return exit.WithCode(exit.Privilege, fmt.Errorf("-u %s: only root can switch to another user; start as root, or as %s without -u", a.name, a.name))
 }
 
 // own makes the user the owner of socket files that root created.

@@ -44,15 +44,15 @@ func logPolicies(log *slog.Logger) func(engine.PolicyAct) {
 		}
 		switch v {
 		case engine.PolicySkipped:
-			lines[v].Warn("a policy could not act: there is no room for the change", about[2:]...)
+			lines[v].Warn("no journal space for a policy's change", about[2:]...)
 		case engine.DeadTubeFull:
 			lines[v].Warn("dead tube refused exhausted job; buried in its own tube", about[2:]...)
 		case engine.Expired, engine.BuriedTooLong:
 			lines[v].Info("a job was too old", about...)
 		case engine.Deduplicated:
-			lines[v].Info("a job was not put: an equal one is there", about...)
+			lines[v].Info("a duplicate job was not put", about...)
 		case engine.WithoutKey:
-			lines[v].Warn("a job was put that has nothing of what makes jobs of its tube equal", "setting", "unique", "tube", act.Tube)
+			lines[v].Warn("a job without a unique key was put", "setting", "unique", "tube", act.Tube)
 		default:
 			lines[v].Warn("a job was tried too often", about...)
 		}

@@ -108,7 +108,7 @@ const (
 // String returns the name of the setting. No setting controls the end of the ids.
 func (l Limit) String() string {
 	return [numLimits]string{"max-memory", "[[limit]] jobs", "[[limit]] bytes", "max-tubes", "max-watched",
-		"no job ids are left; 'beanpole export' and 'import' into an empty directory give new ones"}[l]
+		"no job ids left; use 'beanpole export' and 'import' into a server with an empty directory"}[l]
 }
 
 // refuse records a refusal by a limit.

@@ -62,7 +62,7 @@ func ParseCursor(text string) (c Cursor, err error) {
 		fmt.Sscanf(text, "%x.%x", &c.after.first, &c.after.id)
 	}
 	if c.String() != text {
-		return Cursor{}, fmt.Errorf("engine: %q is not a cursor: take one that came with a page, or none", text)
+		return Cursor{}, fmt.Errorf("engine: invalid cursor %q; use the cursor of a page, or none", text)
 	}
 	return c, nil
 }

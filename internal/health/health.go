@@ -211,7 +211,7 @@ func (s *Server) Findings(found []Finding) []Finding {
 	}
 	switch {
 	case s.Full:
-		add("connections", Bad, s.Connections, "too many connections: new ones wait (max-connections %d)", s.MaxConnections)
+		add("connections", Bad, s.Connections, "too many connections: new clients wait (max-connections %d)", s.MaxConnections)
 	case Share(int64(s.Connections), int64(s.MaxConnections)) >= NearlyFull:
 		add("connections", Warning, s.Connections, "%d of %d connections are in use (max-connections)", s.Connections, s.MaxConnections)
 	}

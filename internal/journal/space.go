@@ -203,7 +203,7 @@ func (s *space) retryFill(now int64) (next int64) {
 func (s *space) tryRoom(n int64) error {
 	if n > s.small {
 		if free, err := s.free(); err != nil || free < n {
-			return cmp.Or(err, fmt.Errorf("%d bytes are free, and %d were asked for: %w", free, n, syscall.ENOSPC))
+			return cmp.Or(err, fmt.Errorf("%d bytes are free, %d are needed: %w", free, n, syscall.ENOSPC))
 		}
 		n = s.small
 	}

@@ -64,7 +64,7 @@ func (p *Plan) Query(in any, id, raw string) error {
 	names := p.names()
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(names, name) {
-			return mistakef("there is no parameter %.40q: %s takes %q", name, id, names)
+			return mistakef("unknown parameter %.40q; %s accepts %q", name, id, names)
 		}
 		if len(query[name]) > 1 {
 			return mistakef("the parameter %s is there twice", name)
@@ -153,7 +153,7 @@ func members(body io.Reader) (map[string]json.RawMessage, error) {
 		return nil, errNoObject
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, mistakef("the body goes on after the JSON object")
+		return nil, mistakef("data follows the JSON object in the body")
 	}
 	n := 0
 	for range jsonscan.Members(text) {
@@ -176,7 +176,7 @@ func decodeMistake(err error) error {
 		return mistakef("the body is no JSON, from byte %d on", e.Offset)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return mistakef("the body is empty or ends too soon: want a JSON object")
+		return mistakef("the body is empty or incomplete; want a JSON object")
 	}
 	return errNoObject
 }

@@ -120,7 +120,7 @@ func (s *Set) add(number int, c Config) error {
 func named(name string) (*Setting, error) {
 	i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no setting %.40q; there are %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("unknown setting %.40q; the settings are %s", name, strings.Join(Names(), ", "))
 	}
 	return &Settings[i], nil
 }
@@ -277,7 +277,7 @@ func (s *Set) Unknown() (warnings []string) {
 
 func (r *Rule) unknown() (warnings []string) {
 	for _, line := range r.strange {
-		warnings = append(warnings, fmt.Sprintf("%s: this version of beanpole does not know %s, and ignores it", r, line))
+		warnings = append(warnings, fmt.Sprintf("%s: this version of beanpole does not support %s and ignores it", r, line))
 	}
 	return warnings
 }
@@ -309,7 +309,7 @@ func (s *Set) WarningsOf(r *Rule, visible func(tube string) bool) (warnings []st
 		{"unique-while", p.Unique == nil, "has no effect without unique"},
 		{"unique-mode", p.Unique == nil, "has no effect without unique"},
 		{"unique-mode", p.Unique != nil && p.UniqueMode != engine.KeepFirst && p.UniqueWhile != engine.WhileWaiting,
-			`leaves a job as it is that a worker has reserved, and drops the newer one: unique-while = "waiting" puts it`},
+			`drops a job whose duplicate is reserved; use unique-while = "waiting" to put it`},
 	} {
 		if says[w.setting] != "" && w.idle {
 			warnings = append(warnings, fmt.Sprintf("%s: %s %s", r, w.setting, w.why))

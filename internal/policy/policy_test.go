@@ -101,7 +101,7 @@ func TestRefused(t *testing.T) {
 		{[]string{"a", "b c"}, values{"max-attempts": int64(2)}, `policy 1: "b c" matches no tube: want 1 to 200 characters`},
 		{[]string{"a"}, values{"max-attempts": ""}, `or 0, not ""`},
 		{[]string{"a"}, values{"unique": "/a~2"}, "unique: want body, line, a list of JSON pointers"},
-		{[]string{"a"}, values{"max-attempt": int64(2)}, `policy 1: there is no setting "max-attempt"`},
+		{[]string{"a"}, values{"max-attempt": int64(2)}, `policy 1: unknown setting "max-attempt"`},
 		{[]string{"a"}, values{"max-attempts": int64(10001)}, "policy 1: max-attempts: want a whole number from 1 to 10000, or 0, not 10001"},
 		{[]string{"a"}, values{"max-attempts": 2.5}, "or 0, not 2.5"},
 		{[]string{"a"}, values{"max-timeouts": int64(-1)}, "or 0, not -1"},
@@ -219,7 +219,7 @@ func TestEdit(t *testing.T) {
 		t.Error(Parse(text))
 	}
 	for _, test := range []struct{ name, value, want string }{
-		{"max-attempt", "3", `there is no setting "max-attempt"; there are max-attempts, `}, {"max-attempts", "", "max-attempts: want a whole number"}, {"paused", "2027-01-15T07:59:59Z", "paused: 2027-01-15T07:59:59Z has passed"}, {"paused", "soon", "not soon; or for how long, such as 1h30m or 2d"},
+		{"max-attempt", "3", `unknown setting "max-attempt"; the settings are max-attempts, `}, {"max-attempts", "", "max-attempts: want a whole number"}, {"paused", "2027-01-15T07:59:59Z", "paused: 2027-01-15T07:59:59Z has passed"}, {"paused", "soon", "not soon; or for how long, such as 1h30m or 2d"},
 		{"max-attempts", "3\nburst=1", `max-attempts: the value has the control character '\n'`}, {"unique", "/a\r\nb", `control character '\r'`}, {"unique", "/a\u0085b", `control character '\u0085'`}, {"unique", "/a\x7f", "control character"}, {"retry-on", strings.Repeat("close,", 50), "more than 256"}, {"exhausted", "bury\n", ""},
 		{"dead-tube", "a b", "dead-tube: want the name of a tube"}, {"paused", "-5s", "paused: want yes, no"}, {"paused", "1960-01-01T00:00:00Z", "paused: want yes, no"},
 	} {

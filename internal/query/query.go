@@ -214,7 +214,7 @@ func (q *Query) condition(name, op, value string) error {
 	case name == "state":
 		for _, s := range strings.Split(value, ",") {
 			if !slices.Contains(states, s) {
-				return fmt.Errorf("state: there is no %q: want one of %s", s, strings.Join(states, ", "))
+				return fmt.Errorf("state: unknown state %q; want one of %s", s, strings.Join(states, ", "))
 			}
 			q.States = append(q.States, s)
 		}

@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		{"a not b or not not c or tube:x d", "that contain “a”; that contain “d”; not that contain “b” or that contain “c” or in x"},
 		{"priority<10 or age>1h or", "that contain “or”; with priority < 10 or with age > 1h"},
 		{`"not" "or" x or`, "that contain “not”; that contain “or”; that contain “x”; that contain “or”"},
-		{"a or state:busy", `! state: there is no "busy": want one of ready, reserved, delayed, buried`},
+		{"a or state:busy", `! state: unknown state "busy"; want one of ready, reserved, delayed, buried`},
 		// None of the forms: words.
 		{`App\Jobs\Mail`, `that contain “App\Jobs\Mail”`},
 		{"App::Mail http://host/a 12:30 a=b a->b x: > {\"a\":1}", "that contain “App::Mail”; that contain “http://host/a”; that contain “12:30”; that contain “a=b”; that contain “a->b”; that contain “x:”; that contain “>”; that contain “{\"a\":1}”"},
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 		// Mistakes.
 		{`"open`, `! the quote before "open" does not end`},
 		{`user.name:"open`, `! the quote before "open" does not end`},
-		{"state:busy", `! state: there is no "busy": want one of ready, reserved, delayed, buried`},
+		{"state:busy", `! state: unknown state "busy"; want one of ready, reserved, delayed, buried`},
 		{"age>soon", `! age: "soon" is no time: want a number with s, m, h or d, such as 10m`},
 		{"size>big", `! size: "big" is no size: want a number, with k, M or G if you like`},
 		{"tries>x", `! tries: "x" is no whole number`},

@@ -42,7 +42,7 @@ func Parse(words []string) (Set, error) {
 		}
 		i := slices.Index(names[:], word)
 		if i < 0 {
-			return None, fmt.Errorf("there is no right %q; the rights are %s and all", word, strings.Join(names[:], ", "))
+			return None, fmt.Errorf("unknown right %q; the rights are %s and all", word, strings.Join(names[:], ", "))
 		}
 		s |= 1 << i
 	}

@@ -13,7 +13,7 @@ func TestSet(t *testing.T) {
 	if s, err := Parse([]string{"all"}); err != nil || s != All || s.String() != "put,reserve,peek,manage,stats" {
 		t.Errorf("all: %s, %v", s, err)
 	}
-	if _, err := Parse([]string{"write"}); err == nil || !strings.Contains(err.Error(), `no right "write"; the rights are put, `) {
+	if _, err := Parse([]string{"write"}); err == nil || !strings.Contains(err.Error(), `unknown right "write"; the rights are put, `) {
 		t.Error(err)
 	}
 	if None.String() != "none" {

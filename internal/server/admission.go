@@ -33,7 +33,7 @@ func (r *rejection) Error() string { return r.reason }
 func (a *acceptor) letIn(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
 	e := access.Evidence{Address: AddressOf(client)}
 	if !a.terms.LetIn(e.Address) {
-		return e, &rejection{"it comes from a network that is not allowed"}
+		return e, &rejection{"its network is not permitted"}
 	}
 	if !e.Address.IsValid() {
 		e.User = user()

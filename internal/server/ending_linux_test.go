@@ -218,7 +218,7 @@ func TestMaxConns(t *testing.T) {
 			}
 			c.nc.Close()
 			waiting.want("USING y\n")
-			if n := log.count("as many connections as there may be"); n != 1 {
+			if n := log.count("maximum number of connections reached; new clients wait"); n != 1 {
 				t.Errorf("logged %d times, want once: %q", n, log.lines)
 			}
 		})

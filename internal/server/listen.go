@@ -75,7 +75,7 @@ func ParseAddress(s, port string) (Address, error) {
 		a.Host = inner
 		if rest != "" {
 			if rest[0] != ':' {
-				return Address{}, errors.New("only :PORT may follow the bracket")
+				return Address{}, errors.New("only :PORT can follow the bracket")
 			}
 			a.Port = rest[1:]
 		}
@@ -97,7 +97,7 @@ func parsePath(path string) (Address, error) {
 	case path == "":
 		return Address{}, errors.New("a unix socket needs a path")
 	case len(path) > maxUnixPath:
-		return Address{}, fmt.Errorf("the path of a unix socket is at most %d bytes long, this one is %d", maxUnixPath, len(path))
+		return Address{}, fmt.Errorf("the path of a Unix socket is too long: %[2]d bytes, at most %[1]d", maxUnixPath, len(path))
 	case strings.IndexByte(path, 0) >= 0:
 		return Address{}, errors.New("the path has a NUL byte in it")
 	case path[0] == '@':
@@ -268,7 +268,7 @@ func removeStale(ctx context.Context, path string) error {
 	case errors.Is(err, syscall.ECONNREFUSED): // the file exists, but no server listens
 		return bare(os.Remove(path))
 	default:
-		return fmt.Errorf("the socket exists, and whether a server uses it cannot be told: %w", bare(err))
+		return fmt.Errorf("the socket exists, and might be in use: %w", bare(err))
 	}
 }
 

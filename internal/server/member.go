@@ -46,7 +46,7 @@ type Leadership struct {
 
 var (
 	errLeadership = errors.New("the leader of the cluster has changed")
-	errNoLeader   = errors.New("no leader of the cluster has been there for too long")
+	errNoLeader   = errors.New("the cluster has had no leader for too long")
 )
 
 // Follow sets the current leader. If it has changed, Follow closes the connections of all

@@ -132,7 +132,7 @@ func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
 func (s *Server) beginProxied(c *socket) error {
 	id, known := s.access.ByName(c.proxied.Identity)
 	if !known && c.proxied.Identity != "" {
-		return &rejection{"the leader knows no identity " + c.proxied.Identity}
+		return &rejection{"unknown identity at the leader: " + c.proxied.Identity}
 	}
 	s.admit(&c.Conversation, c.proxied.terms(), id, known)
 	return nil

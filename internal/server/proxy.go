@@ -76,7 +76,7 @@ func (p *proxy) dial(lead Leadership) {
 	}
 	nc, err := l.srv.opt.Cluster.Dial(lead.Leader)
 	if err != nil {
-		l.srv.log.Debug("the leader cannot be reached", "client", s.Client(), "err", err)
+		l.srv.log.Debug("the leader is unreachable", "client", s.Client(), "err", err)
 		p.retryAt = l.now + int64(leaderRetry)
 		p.pend()
 		return

@@ -56,7 +56,7 @@ func (r *reports) nameOf(client net.Addr) string {
 // slotsTaken logs a warning that no client is accepted until a connection is closed.
 func (r *reports) slotsTaken(limit int) {
 	r.full.Do(func() {
-		r.log.Warn("as many connections as there may be: new ones wait until one ends", "limit", limit)
+		r.log.Warn("maximum number of connections reached; new clients wait", "limit", limit)
 	})
 }
 
@@ -71,11 +71,11 @@ func (r *reports) disconnected(c *socket, reason error) {
 		r.evicted.Add(1)
 		r.refusals.Warn("a connection was closed", "client", c.address(), "reason", reason)
 	case conversation.ErrHTTP:
-		foreign("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
+		foreign("disconnected a client that spoke HTTP; a web page might be trying to use the queue")
 	case conversation.ErrProxy:
-		foreign("a connection began with a header of the PROXY protocol and was closed: --proxy-protocol does not name the network of the proxy")
+		foreign("closed a connection with a PROXY protocol header; add the proxy's network to --proxy-protocol")
 	case conversation.ErrTLS:
-		foreign("a client began a TLS handshake where there is no TLS, and was disconnected")
+		foreign("disconnected a client that started a TLS handshake; the listener has no TLS")
 	}
 }
 

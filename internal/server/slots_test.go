@@ -18,7 +18,7 @@ func TestNoSlotWhileStopping(t *testing.T) {
 		t.Errorf("while it stops: %s", &log)
 	}
 	s.closed, s.taken = false, 1
-	if s.take(nil) || !strings.Contains(log.String(), "as many connections") {
+	if s.take(nil) || !strings.Contains(log.String(), "maximum number of connections") {
 		t.Errorf("while all are taken: %s", &log)
 	}
 }

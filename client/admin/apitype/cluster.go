@@ -83,7 +83,7 @@ func (c *Cluster) Problems() (all []ClusterProblem) {
 	}
 	switch {
 	case c.Leader == 0:
-		add(true, "no leader is known%s: the queue can be used when one is elected", lasting(c.Since))
+		add(true, "no leader%s; the queue is available after an election", lasting(c.Since))
 	case !c.Quorum:
 		add(true, "the leader does not hear a majority of the members: nothing can be changed")
 	}
@@ -97,7 +97,7 @@ func (c *Cluster) Problems() (all []ClusterProblem) {
 			add(false, "%s has %d MiB left on its disk", m, *m.DiskFree>>20)
 		}
 		if m.Refuses != "" && !m.MustRejoin {
-			add(true, "%s refuses the member that was asked: %s", m, m.Refuses)
+			add(true, "%s refuses this member: %s", m, m.Refuses)
 		}
 	}
 	switch {
@@ -109,7 +109,7 @@ func (c *Cluster) Problems() (all []ClusterProblem) {
 	}
 	for _, m := range c.Members {
 		if len(m.Differs) > 0 {
-			add(false, "member %d has other settings than the leader, whose settings count: %s", m.ID, strings.Join(m.Differs, ", "))
+			add(false, "member %d has other settings than the leader, whose settings apply: %s", m.ID, strings.Join(m.Differs, ", "))
 		}
 	}
 	if versions := c.versions(); len(versions) > 1 {
@@ -127,7 +127,7 @@ func (c *Cluster) problem(m *ClusterMember) string {
 	case m.MustRejoin && c.canRejoin():
 		return "must join again, because its disk has lost acknowledged changes: run 'beanpole cluster rejoin DIR' on its machine"
 	case m.MustRejoin:
-		return "has lost acknowledged changes, and so has a majority, which 'rejoin' needs: choose the member whose log goes furthest ('beanpole cluster status --offline DIR'), " +
+		return "has lost acknowledged changes, and so has a majority, which 'rejoin' needs: choose the member whose log ends last ('beanpole cluster status --offline DIR'), " +
 			"run 'beanpole cluster recover --force-new-cluster DIR' there, and let the others join it"
 	case m.Refused != "":
 		return "is not accepted: " + m.Refused

@@ -96,7 +96,7 @@ func (r *Runner) add(about admin.Task, owner string, cancel context.CancelFunc) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running == Most || r.closed {
-		return nil, admin.Problemf(http.StatusServiceUnavailable, "%d tasks run already: wait until one of them ends, or cancel it", r.running).After(time.Second)
+		return nil, admin.Problemf(http.StatusServiceUnavailable, "too many running tasks (%d); wait for one to end, or cancel it", r.running).After(time.Second)
 	}
 	own := 0
 	for _, t := range r.all {
@@ -105,7 +105,7 @@ func (r *Runner) add(about admin.Task, owner string, cancel context.CancelFunc) 
 		}
 	}
 	if own == Share {
-		return nil, admin.Problemf(http.StatusServiceUnavailable, "%d of your tasks run already: wait until one of them ends, or cancel it", own).After(time.Second)
+		return nil, admin.Problemf(http.StatusServiceUnavailable, "too many of your tasks are running (%d); wait for one to end, or cancel it", own).After(time.Second)
 	}
 	r.last++
 	r.running++
@@ -218,7 +218,7 @@ func (r *Runner) Find(id uint64) (*Task, error) {
 		return nil, admin.Problemf(http.StatusNotFound, "this server has no task %d: tasks, finished or not, are forgotten when the server restarts or the cluster's leader changes; "+
 			"its changes stay: look at the jobs before you repeat the request", id)
 	}
-	return nil, admin.Problemf(http.StatusNotFound, "there is no task %d any longer: the server keeps the last %d", id, Kept)
+	return nil, admin.Problemf(http.StatusNotFound, "task %d is no longer stored; the server keeps the last %d", id, Kept)
 }
 
 // Tube returns the tube whose jobs the task changes.

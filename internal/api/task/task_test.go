@@ -31,7 +31,7 @@ func TestIDs(t *testing.T) {
 	if _, err := after.Find(first); err == nil || !strings.Contains(err.Error(), "look at the jobs before you repeat the request") {
 		t.Errorf("the task of another leader: %v", err)
 	}
-	if _, err := before.Find(first); err == nil || !strings.Contains(err.Error(), "any longer") {
+	if _, err := before.Find(first); err == nil || !strings.Contains(err.Error(), "no longer stored") {
 		t.Errorf("a task that was forgotten: %v", err)
 	}
 	before.Close()

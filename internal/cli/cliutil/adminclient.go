@@ -63,7 +63,7 @@ func (s *Session) FindAdminClient() (*admin.Client, error) {
 func (s *Session) AdminClient() (*admin.Client, error) {
 	a, err := s.FindAdminClient()
 	if a == nil && err == nil {
-		err = exit.WithCode(exit.Disconnected, fmt.Errorf("the server at %s has no local socket for its admin API; give the address of the API with --admin or %s (beanstalkd has no such API)", s.Server.Addr, adminVariable))
+		err = exit.WithCode(exit.Disconnected, fmt.Errorf("the server at %s has no local socket for its admin API; set --admin or %s to the address of the API (beanstalkd has no such API)", s.Server.Addr, adminVariable))
 	}
 	return a, err
 }

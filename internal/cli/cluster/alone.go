@@ -18,9 +18,9 @@ import (
 
 func newLeave() *cobra.Command {
 	var force bool
-	cmd := newMemberCommand("leave DIR [--force]", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member becomes a single server again: stop its server first; DIR
-keeps the journal with all jobs. Any other member is removed as by "beanpole cluster remove",
-with the same checks. Its server stops, and its directory is useless afterwards.
+	cmd := newMemberCommand("leave DIR [--force]", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member becomes a single server again: stop its server first. DIR
+keeps the journal with all jobs. Any other member is removed like by "beanpole cluster remove",
+with the same checks. Its server stops, and its directory cannot be used afterwards.
 `, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(ctx context.Context, _ *cobra.Command, t target) error {
 		if len(t.Contacts) > 0 {
 			// The server might have ended before it could answer. In that case, another
@@ -66,7 +66,7 @@ func leaveAlone(ctx context.Context, dir string, d *directory.Directory) error {
 		case <-m.Failed():
 			return errors.Join(errors.New("the member has stopped"), m.Close())
 		case <-ctx.Done():
-			return errors.Join(errors.New("the member cannot decide alone: there are others"), m.Close())
+			return errors.Join(errors.New("the cluster has other members"), m.Close())
 		}
 	}
 	if others := len(m.Membership().Members) - 1; others > 0 {
@@ -79,9 +79,9 @@ func leaveAlone(ctx context.Context, dir string, d *directory.Directory) error {
 }
 
 func newRejoin() *cobra.Command {
-	return newMemberCommand("rejoin DIR", "throw a member's jobs away and get them from the others", `Make the directory of a member that cannot go on, because its disk is damaged or was restored from
-an older copy, that of a new member in its place. The server must not run, and a majority
-of the members must. ALL JOBS IN DIR ARE REMOVED: the new member gets them from the others.
+	return newMemberCommand("rejoin DIR", "replace a member's jobs by those of the others", `Replace a member by a new one in the same directory, because its disk is damaged or was restored
+from an older copy. The server must not run, and a majority of the members must. ALL JOBS IN DIR
+ARE REMOVED: the new member gets them from the others.
 `, "  beanpole cluster rejoin /var/lib/beanpole", "DIR", func(ctx context.Context, cmd *cobra.Command, t target) error {
 		if err := rejoin(ctx, t.dir, t.Directory); err != nil {
 			return err
@@ -135,11 +135,11 @@ func replaceSelf(ctx context.Context, d *directory.Directory) error {
 
 func newRecover() *cobra.Command {
 	var sure bool
-	cmd := newCommand("recover --force-new-cluster DIR", "go on alone when a majority is lost for good", `Make the member in DIR the only member of a new cluster, with all that its directory has. Use
-this only if a majority of the members is lost for good: changes that only the lost members
-had are gone, although they were acknowledged. If several members are left, choose the one
-whose log goes furthest. The others must not run again: move their directories away and let
-the machines join. A recover that was interrupted can be repeated.
+	cmd := newCommand("recover --force-new-cluster DIR", "go on alone when a majority is lost for good", `Make the member in DIR the only member of a new cluster, with the jobs in its directory. Use this
+only if a majority of the members is lost for good: acknowledged changes that only the lost
+members had are gone. If several members are left, choose the one whose log ends last. The others
+must not run again: move their directories away and let the machines join. An interrupted recover
+can be repeated.
 `, "  beanpole cluster recover --force-new-cluster /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
 		if !sure {
 			return exit.UsageError("a majority of the members must be lost for good; if so, add --force-new-cluster")
@@ -155,7 +155,7 @@ the machines join. A recover that was interrupted can be repeated.
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d, with the log up to entry %d of term %d\n", d.ID, last.Index, last.Term)
 		return err
 	})
-	cmd.Flags().BoolVar(&sure, "force-new-cluster", false, "a majority of the members is lost for good")
+	cmd.Flags().BoolVar(&sure, "force-new-cluster", false, "confirm that a majority of the members is lost for good")
 	return cmd
 }
 

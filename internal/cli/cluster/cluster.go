@@ -16,11 +16,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-const long = `Make a cluster: three or five servers that keep one queue, so that it survives the
-loss of a machine. Each member has a directory, DIR, which "beanpole -b DIR" serves
-as a member once one of the commands init and join has made it. With --cluster it
-serves nothing else, should DIR be lost or its disk not be mounted. Clients
-connect to any member. doc/cluster.md explains how to run one.`
+const long = `Create a cluster: three or five servers with one queue, which survives the
+loss of a machine. Each member stores its data in DIR, created by "init" or "join"
+and served with "beanpole -b DIR". Add --cluster to refuse to start if DIR is
+missing, for example because a disk is not mounted. Clients connect to any member.
+doc/cluster.md explains how to run a cluster.`
 
 const example = `  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400
   beanpole cluster join-token /var/lib/beanpole > token
@@ -29,8 +29,7 @@ const example = `  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:114
 
 // exits is the list of exit codes at the end of each command's help.
 const exits = `
-Exit codes: 0 it is done, 1 it failed, 5 the command line is wrong, 10 the directory
-cannot be used.`
+Exit codes: 0 success, 1 failure, 5 wrong command line, 10 the directory is unusable.`
 
 // New returns the command cluster.
 func New() *cobra.Command {

@@ -36,20 +36,20 @@ func TestErrors(t *testing.T) {
 		code int
 		text string
 	}{
-		{"init " + t.TempDir(), exit.Usage, "--listen is needed"},
+		{"init " + t.TempDir(), exit.Usage, "--listen is required"},
 		{"init " + t.TempDir() + " --listen here", exit.Usage, "--listen: "},
 		{"init " + member + " --listen 127.0.0.1:1", exit.Journal, "member"},
-		{"init " + binlogs + " --listen 127.0.0.1:1", exit.Journal, "has files of beanstalkd (binlog.1)"},
-		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2", exit.Usage, "--join-token-file is needed"},
+		{"init " + binlogs + " --listen 127.0.0.1:1", exit.Journal, "contains files of beanstalkd (binlog.1)"},
+		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2", exit.Usage, "--join-token-file is required"},
 		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2 --join-token-file " + bad, exit.Usage, "--join-token-file " + bad},
-		{"join " + t.TempDir() + " 127.0.0.1:2 --bootstrap --listen 127.0.0.1:2", exit.Usage, "this is to be the member at 127.0.0.1:2"},
+		{"join " + t.TempDir() + " 127.0.0.1:2 --bootstrap --listen 127.0.0.1:2", exit.Usage, "no member at 127.0.0.1:2"},
 		{"join-token " + t.TempDir(), exit.Journal, ""},
 		{"remove " + member + " x", exit.Usage, `"x" is not the id of a member`},
 		{"status " + member + " -a 127.0.0.1:1", exit.Usage, "want one directory, or -a ADDR"},
 		{"status", exit.Disconnected, "the server at 127.0.0.1:1 has no local socket"},
 		{"status --offline", exit.Usage, "--offline wants a directory"},
 		{"status --offline " + member, 0, ""},
-		{"status --offline " + damaged, exit.Journal, "the member cannot go on with this directory: "},
+		{"status --offline " + damaged, exit.Journal, "the member cannot use this directory: "},
 	} {
 		err := execute(t, strings.Fields(x.args)...)
 		if err == nil {

@@ -26,10 +26,9 @@ import (
 
 func newInit() *cobra.Command {
 	var listen string
-	cmd := newCommand("init DIR --listen HOST:PORT", "create the first member of a cluster in a directory", `Make DIR that of the first member of a new cluster. It may be empty, or have the
-journal of a single server, which must not run: no job of it is touched or copied.
-Other members connect to the address of --listen, so it must be one by which they
-reach this machine.
+	cmd := newCommand("init DIR --listen HOST:PORT", "create the first member of a cluster in a directory", `Create the first member of a new cluster in DIR. DIR can be empty or contain the
+journal of a single server, which must not run. Its jobs become the cluster's.
+--listen is the address at which the other members reach this machine.
 `, "  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400", "DIR", func(cmd *cobra.Command, args []string) error {
 		if err := checkListen(listen); err != nil {
 			return err
@@ -45,12 +44,12 @@ reach this machine.
 }
 
 func defineListen(cmd *cobra.Command, listen *string) {
-	cmd.Flags().StringVar(listen, "listen", "", "`HOST:PORT` where the other members reach this one")
+	cmd.Flags().StringVar(listen, "listen", "", "`HOST:PORT` at which other members reach this one")
 }
 
 func checkListen(listen string) error {
 	if listen == "" {
-		return exit.UsageError("--listen is needed: the address by which the other members reach this one, such as 10.0.0.1:11400")
+		return exit.UsageError("--listen is required: the address at which other members reach this one, such as 10.0.0.1:11400")
 	}
 	if err := directory.CheckAddress(listen); err != nil {
 		return exit.UsageError("--listen: %w", err)
@@ -103,7 +102,7 @@ func refuseBinlogs(dir string) error {
 	names, err := fsys.List(dir)
 	for _, name := range names {
 		if strings.HasPrefix(name, "binlog.") {
-			return fmt.Errorf("directory %s has files of beanstalkd (%s): start 'beanpole -b %[1]s' once, which takes them over, and stop it", dir, name)
+			return fmt.Errorf("directory %s contains files of beanstalkd (%s); import them first: start 'beanpole -b %[1]s' once, and stop it", dir, name)
 		}
 	}
 	return err
@@ -111,7 +110,7 @@ func refuseBinlogs(dir string) error {
 
 func newJoinToken() *cobra.Command {
 	var out string
-	cmd := newMemberCommand("join-token DIR", "print a token by which one server can join", `Print a token, one line, by which one server can join the cluster of the member
+	cmd := newMemberCommand("join-token DIR", "print a token with which one server can join", `Print a token, one line, by which one server can join the cluster of the member
 whose directory this is. The token is valid once, for an hour, at this member. Whoever has it
 can become a member, so keep it as you keep a password.
 `, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(_ context.Context, cmd *cobra.Command, member target) error {
@@ -199,8 +198,8 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 	t, err := readToken(j.tokenFile, cmd.InOrStdin())
 	if addr == "" {
 		if addr = t.Address; err != nil || addr == j.listen {
-			return fmt.Errorf("this is to be the member at %s, which is not there: 'beanpole cluster init' makes the first member; "+
-				"one that was lost joins with a token of another one: %w", j.listen, cmp.Or(err, errors.New("this token is of the same address")))
+			return fmt.Errorf("no member at %s; create the first member with 'beanpole cluster init', "+
+				"or let a lost member join with another member's token: %w", j.listen, cmp.Or(err, errors.New("the token is for this address")))
 		}
 	}
 	if err != nil {
@@ -247,7 +246,7 @@ func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token,
 	m.Unfinished = directory.Join
 	d, err := directory.Begin(fsys, dir, m, credentials)
 	if err != nil {
-		err = exit.WithCode(exit.Journal, fmt.Errorf("%w (repeat the command with another token: this one is used up)", err))
+		err = exit.WithCode(exit.Journal, fmt.Errorf("%w (this token is used up; repeat the command with another token)", err))
 	}
 	return d, err
 }
@@ -255,7 +254,7 @@ func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token,
 // readToken reads a token from a file.
 func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	if file == "" {
-		return directory.Token{}, exit.UsageError("--join-token-file is needed: what beanpole cluster join-token DIR prints at a member")
+		return directory.Token{}, exit.UsageError("--join-token-file is required; create a token with 'beanpole cluster join-token DIR' at a member")
 	}
 	var line string
 	if file == "-" {
@@ -291,7 +290,7 @@ func mayJoin(dir string) (release func() error, err error) {
 	if err != nil || len(names) == 0 {
 		return release, err
 	}
-	notEmpty := fmt.Errorf("directory %s is not empty: a member that joins gets its jobs from the others", dir)
+	notEmpty := fmt.Errorf("directory %s is not empty; a joining member gets its jobs from the others: use an empty directory", dir)
 	if slices.ContainsFunc(names, func(name string) bool { return !isOfJournal(name) }) {
 		return nil, notEmpty
 	}

@@ -22,21 +22,19 @@ import (
 func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
 	var s cliutil.Session
-	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster, and who leads", `Show the members of a cluster with their roles, the time since their last message, and the
+	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster and their roles", `Show the members of a cluster with their roles, the time since their last message, and the
 number of log entries that they lack ("-" if unknown). Then show each problem, with advice, and
 the number of members that the cluster can lose now. Full disks and members that are catching
 up count as lost.
 
 With the directory of a member, the command asks the leader if that member has one. Without a
 directory it uses the admin API of the member at --addr. The exit code is 1 if something is
-wrong, and 3 if the member cannot be reached. A
-disk with less than 512 MiB left, different settings and different versions are shown, but do
-not count as wrong.
+wrong, and 3 if the member is unreachable. Less than 512 MiB of free disk space, different
+settings and different versions are only warnings.
 
-With --offline nobody is asked: the command shows what the directory has, and the server need
-not run. The members are those that this one knew last. To choose the directory for "beanpole
-cluster recover", take the one whose log ends with the highest term, and of several the one
-with the highest entry.
+With --offline, the command reads the directory and contacts no member; the server need not run.
+It shows the members that this one last recorded. For "beanpole cluster recover", choose the
+directory whose log ends with the highest term, then with the highest entry.
 `, "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole", "[DIR]", func(cmd *cobra.Command, args []string) error {
 		if isOffline {
 			return showOffline(cmd, args, asJSON)
@@ -52,7 +50,7 @@ with the highest entry.
 		}
 		switch problems := c.Problems(); {
 		case !c.Quorum:
-			return errors.New("no majority is known: nothing can be changed at the moment")
+			return errors.New("no majority: changes are refused")
 		case slices.ContainsFunc(problems, func(p admin.ClusterProblem) bool { return p.Bad }):
 			return errors.New("the cluster needs attention")
 		}
@@ -60,7 +58,7 @@ with the highest entry.
 	})
 	s.Server.Define(cmd.Flags())
 	s.DefineAdmin(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
 	cmd.Flags().BoolVar(&isOffline, "offline", false, "show the contents of the directory, without a server")
 	return cmd
 }
@@ -135,11 +133,11 @@ func change(ctx context.Context, t target, r control.Request) error {
 
 func newRemove() *cobra.Command {
 	var force bool
-	cmd := newMemberCommand("remove DIR ID [--force]", "remove a member", `Remove member ID from the cluster to which the member in DIR belongs. Member ID need not
-run. Afterwards its directory is useless, and its id is never used again.
+	cmd := newMemberCommand("remove DIR ID [--force]", "remove a member", `Remove member ID from the cluster of the member in DIR. Member ID need not run. Its directory
+cannot be used afterwards, and its id is never reused.
 
-The command refuses to remove a member without which the remaining voters have no living
-majority, because the cluster would stop.
+The command refuses if the remaining voters would have no living majority, because the cluster
+would stop.
 `, "  beanpole cluster remove /var/lib/beanpole 5577006791947779", "DIR ID", func(ctx context.Context, _ *cobra.Command, t target) error {
 		return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.id, Force: force})
 	})
@@ -148,12 +146,13 @@ majority, because the cluster would stop.
 }
 
 func defineForce(cmd *cobra.Command, force *bool) {
-	cmd.Flags().BoolVar(force, "force", false, "remove it even if the cluster then has no majority")
+	cmd.Flags().BoolVar(force, "force", false, "remove the member even if the cluster loses its majority")
 }
 
 func newTransfer() *cobra.Command {
-	return newMemberCommand("transfer DIR [ID]", "let another member lead", `Let the member ID lead, or the one that is most up to date. All clients' connections
-end, as with a restart; nothing is lost. A leader that is stopped does this by itself.
+	return newMemberCommand("transfer DIR [ID]", "transfer the leadership to another member", `Transfer the leadership to member ID, or to the member with the most complete log. All
+clients are disconnected, as by a restart; nothing is lost. A leader that is stopped does
+this automatically.
 `, "  beanpole cluster transfer /var/lib/beanpole", "DIR [ID]", func(ctx context.Context, _ *cobra.Command, t target) error {
 		return change(ctx, t, control.Request{Do: control.DoTransfer, ID: t.id})
 	})

@@ -97,5 +97,5 @@ func (o *offline) verdict(dir string) error {
 	if o.Problem == "" {
 		return nil
 	}
-	return exit.WithCode(exit.Journal, fmt.Errorf("the member cannot go on with this directory: %s", advice.Member(dir, o.err)))
+	return exit.WithCode(exit.Journal, fmt.Errorf("the member cannot use this directory: %s", advice.Member(dir, o.err)))
 }

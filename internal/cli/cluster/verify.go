@@ -18,11 +18,10 @@ import (
 
 func newVerify() *cobra.Command {
 	var asJSON bool
-	cmd := newCommand("verify DIR [--json]", "compare the jobs of all members", `Compare what the members of a cluster have in memory: all jobs with their bodies, states
-and tubes, the pauses of tubes, and policies that were set. DIR is the directory of a member.
-Clients are served meanwhile. Jobs that are put, deleted or changed during the comparison are
-not compared, and their number is shown. The exit code is 1 if a member differs, or could not
-be asked.
+	cmd := newCommand("verify DIR [--json]", "compare the jobs of all members", `Compare the queues in the members' memory: all jobs with their bodies, states and tubes, pauses,
+and run-time policies. DIR is the directory of a member. Clients are served during the
+comparison. Jobs that change during the comparison are not compared; the command shows their
+number. The exit code is 1 if a member differs or was unreachable.
 `, "  beanpole cluster verify /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
 		d, err := open(args[0])
 		if err != nil {
@@ -37,7 +36,7 @@ be asked.
 		}
 		return resultError(&c)
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
 	return cmd
 }
 
@@ -93,10 +92,10 @@ func resultError(c *consistency.Result) error {
 	}
 	switch {
 	case len(differ) > 0:
-		return fmt.Errorf("the jobs of %s differ from the other members: stop it, keep a copy of its directory for a report of the defect, "+
-			"and let it join again (beanpole cluster rejoin)", strings.Join(differ, ", "))
+		return fmt.Errorf("the jobs of %s differ from the other members; stop it, keep a copy of its directory for a bug report, "+
+			"then run 'beanpole cluster rejoin'", strings.Join(differ, ", "))
 	case len(failed) > 0:
-		return fmt.Errorf("not all members were compared: not %s", strings.Join(failed, ", "))
+		return fmt.Errorf("some members were not compared: %s", strings.Join(failed, ", "))
 	}
 	return nil
 }

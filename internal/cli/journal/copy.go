@@ -45,7 +45,7 @@ func copyJournal(dir, to string, w io.Writer) error {
 		case err != nil:
 			return err
 		case report.Segments == 0:
-			return fmt.Errorf("directory %s: there is no journal", dir)
+			return fmt.Errorf("directory %s contains no journal", dir)
 		}
 		tellCopied(w, report, to)
 		return nil

@@ -37,7 +37,7 @@ func checkJournal(dir string) error {
 	if slices.ContainsFunc(names, func(name string) bool { return name == "lock" || wal.IsFileName(name) }) {
 		return nil
 	}
-	return fmt.Errorf("directory %s: there is no journal", dir)
+	return fmt.Errorf("directory %s contains no journal", dir)
 }
 
 // makeEmpty creates a directory if it does not exist. An existing directory must be

@@ -193,7 +193,7 @@ func TestNoJournal(t *testing.T) {
 	t.Chdir(t.TempDir())
 	check(t, os.Mkdir("etc", 0o700), os.WriteFile("etc/passwd", nil, 0o600))
 	for _, args := range [][]string{{"check", "etc"}, {"dump", "etc"}, {"dump", "--live", "etc"}, {"repair", "etc", "new"}, {"copy", "etc", "new"}, {"convert", "etc", "--beanstalkd", "new"}} {
-		says(t, run(t, 1, args...), `^directory etc: there is no journal$`)
+		says(t, run(t, 1, args...), `^directory etc contains no journal$`)
 	}
 	run(t, 10, "check", "nowhere")
 	for _, name := range []string{"etc/lock", "new"} {

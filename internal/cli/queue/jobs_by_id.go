@@ -127,7 +127,7 @@ For a worker that holds the job this is like the end of its TTR: its next comman
 job is answered NOT_FOUND.`
 
 func newBury() *cobra.Command {
-	return newJobCommand("bury", "buried", "bury jobs, also reserved ones", "Bury jobs that are ready, delayed or reserved."+takeLong,
+	return newJobCommand("bury", "buried", "bury jobs, even reserved ones", "Bury jobs that are ready, delayed or reserved."+takeLong,
 		func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error {
 			return a.BuryJob(ctx, &admin.BuryJob{OfJob: job, Priority: pri})
 		})

@@ -41,7 +41,7 @@ type putOptions struct {
 func newPut() *cobra.Command {
 	var opt putOptions
 	s := new(session)
-	cmd := s.command("put", "[TUBE] [BODY]", "put a job, or one for each line of input", func(ctx context.Context, args []string) error {
+	cmd := s.command("put", "[TUBE] [BODY]", "put a job, or a job for each line of input", func(ctx context.Context, args []string) error {
 		args, err := opt.takeTube(args)
 		if err != nil {
 			return err

@@ -198,7 +198,7 @@ func matching(all []tube, names []string) (tubes []tube, err error) {
 		}
 	}
 	if i := slices.Index(used, false); i >= 0 {
-		return nil, exit.NotFoundError("there is no tube %s", names[i])
+		return nil, exit.NotFoundError("no tube %s", names[i])
 	}
 	return tubes, nil
 }

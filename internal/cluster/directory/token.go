@@ -18,7 +18,7 @@ import (
 const TokenLife = time.Hour
 
 // ErrToken means that a token is invalid or has expired.
-var ErrToken = errors.New("unknown token: it was used, has expired after an hour, or was made by another member")
+var ErrToken = errors.New("unknown token; it was used, has expired after an hour, or was created by another member")
 
 // A Token allows one member to join.
 type Token struct {

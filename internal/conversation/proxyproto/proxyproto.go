@@ -30,7 +30,7 @@ const (
 )
 
 // ErrNone reports that a connection does not start with a header.
-var ErrNone = errors.New("there is no header of the PROXY protocol")
+var ErrNone = errors.New("missing PROXY protocol header")
 
 // Begins reports whether a connection's first bytes can start a header.
 func Begins(input []byte) bool {
