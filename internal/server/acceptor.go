@@ -77,7 +77,7 @@ type Network interface {
 func (a *acceptor) acceptInLoop(from Listening) bool {
 	a.listening = from
 	for a.first != nil && a.srv.running.Err() == nil {
-		a.first.mail.post(func(m *mailbox) { m.acceptors = append(m.acceptors, a) })
+		a.first.mail.listen(a)
 		select {
 		case <-a.srv.running.Done():
 		case f := <-a.failed:
@@ -152,7 +152,7 @@ func (all *accepting) accept(l *loop, atMost int) {
 		if c.loop == l {
 			l.join(c)
 		} else {
-			c.loop.mail.post(func(m *mailbox) { m.joined = append(m.joined, c) })
+			c.loop.mail.join(c)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (a *acceptor) acceptSocket(fd Socket, client net.Addr, accepted []*socket) 
 	if s.assign(c); c.proxy == nil {
 		return append(accepted, c)
 	}
-	c.loop.mail.post(func(m *mailbox) { m.entered = append(m.entered, c) })
+	c.loop.mail.enter(c)
 	return accepted
 }
 

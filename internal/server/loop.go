@@ -87,16 +87,15 @@ type loop struct {
 	farewell farewell
 
 	// Owned by the goroutine.
-	now      int64  // time of the round, in ns like Server.now
-	pass     uint64 // number of the pass
-	clients  clients
-	yieldAt  int64  // time of the next yield
-	timers   timers // sockets that want Advance later
-	moreDue  bool   // a turn is needed even if no socket has commands
-	stopping bool   // copied from the mailbox
-	aborting bool
-	ready    []*socket // sockets for the next pass: they have unexecuted input
-	gone     []*socket // to be closed: their conversations are over
+	now     int64  // time of the round, in ns like Server.now
+	pass    uint64 // number of the pass
+	clients clients
+	yieldAt int64     // time of the next yield
+	timers  timers    // sockets that want Advance later
+	moreDue bool      // a turn is needed even if no socket has commands
+	ending  ending    // copied from the mailbox
+	ready   []*socket // sockets for the next pass: they have unexecuted input
+	gone    []*socket // to be closed: their conversations are over
 
 	noMessages messages // with the lists that the mailbox gets back
 
@@ -147,7 +146,7 @@ func (l *loop) run() {
 	defer l.close()
 	l.driving.Lock()
 	defer l.driving.Unlock()
-	for !l.stopping || l.clients.taken() > 0 {
+	for !l.ending.stop || l.clients.taken() > 0 {
 		l.step()
 	}
 }

@@ -26,7 +26,7 @@ func (ls *loops) take() *loop {
 // stop makes the loops end their connections and stop.
 func (ls *loops) stop(abort bool) {
 	for _, l := range ls.all {
-		l.mail.post(func(m *mailbox) { m.stop, m.abort = true, abort })
+		l.mail.end(ending{true, abort})
 	}
 }
 
@@ -34,7 +34,7 @@ func (ls *loops) stop(abort bool) {
 // leadership.
 func (ls *loops) dismiss(reason error, nth uint32) {
 	for _, l := range ls.all {
-		l.mail.post(func(m *mailbox) { m.everybody, m.before = reason, nth })
+		l.mail.dismissAll(reason, nth)
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	}
 	ls.polls, first = polls, ls.all[0]
 	first.first = true
-	s.broker.OnMoreDue(first.mail.tellMoreDue)
+	s.broker.OnMoreDue(first.mail.deferDue)
 	if polls {
 		s.wg.Go(func() { reserveFiles(s.opt.MaxConns) })
 	}
@@ -160,7 +160,7 @@ func (s *Server) handOut(c *socket) error {
 		return conversation.ErrStopped
 	}
 	s.assign(c)
-	c.loop.mail.post(func(m *mailbox) { m.entered = append(m.entered, c) })
+	c.loop.mail.enter(c)
 	return nil
 }
 

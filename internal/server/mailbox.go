@@ -12,8 +12,7 @@ type mailbox struct {
 	streams atomic.Bool // streams might be ready
 	sync.Mutex
 	messages
-	stop   bool // end connections when their clients have all replies
-	abort  bool // end them at once
+	ending ending
 	asleep bool // the loop waits for events, and a message must wake it
 	closed bool // the loop has ended
 }
@@ -27,10 +26,22 @@ type messages struct {
 	entered   []*socket   // new sockets without a session
 	arrived   []*socket   // streams that have events
 	dismissed []dismissal // to be ended at once
-	everybody error       // reason for ending all sockets whose leads is smaller; nil means none
-	before    uint32
+	everybody everybody
 	moreDue   bool // a turn has left due timers
 	room      bool // a slot is free again
+}
+
+// An ending is how a loop ends its connections and stops.
+type ending struct {
+	stop  bool // when their clients have all replies
+	abort bool // at once
+}
+
+// everybody dismisses all sockets whose leads is smaller than before. A nil reason
+// dismisses none.
+type everybody struct {
+	reason error
+	before uint32
 }
 
 // A dismissal is a socket that must be closed, with the reason.
@@ -39,16 +50,44 @@ type dismissal struct {
 	reason error
 }
 
-// post calls put to change the mailbox, and wakes the loop.
-func (m *mailbox) post(put func(*mailbox)) {
+// The methods below post a message. Any goroutine can call them.
+
+func (m *mailbox) answer(s *socket)                { post(m, &m.answered, s) }
+func (m *mailbox) settle(r *round)                 { post(m, &m.settled, r) }
+func (m *mailbox) listen(a *acceptor)              { post(m, &m.acceptors, a) }
+func (m *mailbox) join(s *socket)                  { post(m, &m.joined, s) }
+func (m *mailbox) enter(s *socket)                 { post(m, &m.entered, s) }
+func (m *mailbox) dismiss(s *socket, reason error) { post(m, &m.dismissed, dismissal{s, reason}) }
+func (m *mailbox) deferDue()                       { set(m, &m.moreDue, true) }
+func (m *mailbox) offerSlot()                      { set(m, &m.room, true) }
+func (m *mailbox) end(how ending)                  { set(m, &m.ending, how) }
+
+// arrive reports that a stream has events.
+func (m *mailbox) arrive(s *socket) {
+	m.streams.Store(true)
+	post(m, &m.arrived, s)
+}
+
+// dismissAll ends the sockets whose leads is smaller than before.
+func (m *mailbox) dismissAll(reason error, before uint32) {
+	set(m, &m.everybody, everybody{reason, before})
+}
+
+// post adds a message to a list of the mailbox, and wakes the loop.
+func post[T any](m *mailbox, list *[]T, message T) {
 	m.Lock()
 	defer m.Unlock()
-	put(m)
+	*list = append(*list, message)
 	m.wake()
 }
 
-// tellMoreDue requests a turn for timers that the last turn left due.
-func (m *mailbox) tellMoreDue() { m.post(func(m *mailbox) { m.moreDue = true }) }
+// set sets a field of the mailbox, and wakes the loop.
+func set[T any](m *mailbox, field *T, value T) {
+	m.Lock()
+	defer m.Unlock()
+	*field = value
+	m.wake()
+}
 
 // enter opens the sessions of new clients that are served here, and adds all clients to
 // the loop.
@@ -87,8 +126,8 @@ func (l *loop) readMail() {
 	l.mail.streams.Store(false)
 	got := l.mail.messages
 	l.mail.messages = l.noMessages
-	stop, abort := l.mail.stop && !l.stopping, l.mail.abort && !l.aborting
-	l.stopping, l.aborting = l.mail.stop, l.mail.abort
+	stop, abort := l.mail.ending.stop && !l.ending.stop, l.mail.ending.abort && !l.ending.abort
+	l.ending = l.mail.ending
 	l.mail.Unlock()
 	for _, s := range got.answered {
 		s.Answered(l.now, s.waitErr)
@@ -124,8 +163,8 @@ func (l *loop) readMail() {
 			l.end(d.socket, d.reason)
 		}
 	}
-	if got.everybody != nil {
-		l.endAll(got.everybody, got.before)
+	if e := got.everybody; e.reason != nil {
+		l.endAll(e.reason, e.before)
 	}
 	l.moreDue = l.moreDue || got.moreDue
 	clear(got.answered)

@@ -37,7 +37,7 @@ func (p *proxy) route() {
 	l, s := p.loop, p.socket
 	switch lead := l.srv.leadership(); {
 	case s.gone:
-	case l.stopping:
+	case l.ending.stop:
 		l.end(s, conversation.ErrStopped)
 	case lead.Here:
 		l.srv.shared.Memory.Set(&p.holding, s, 0)
@@ -108,7 +108,7 @@ func (p *proxy) handOver() {
 	l.timers.remove(s)
 	l.free(s)
 	s.listed = false
-	s.loop.mail.post(func(m *mailbox) { m.entered = append(m.entered, s) })
+	s.loop.mail.enter(s)
 }
 
 // due handles a client whose timer has expired.

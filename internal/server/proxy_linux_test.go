@@ -151,7 +151,7 @@ func TestProxiedClientHangsUp(t *testing.T) {
 	io.WriteString(stream.client, "use y\r\n")
 	stream.client.Close()
 	for range 100 {
-		l.mail.post(func(*mailbox) {}) // the loop does not wait
+		l.mail.deferDue() // the loop does not wait
 		if l.step(); clients[0].proxy.shut && len(l.poll.Wait(0)) == 0 {
 			return
 		}
@@ -198,7 +198,7 @@ func TestHandOver(t *testing.T) {
 	}
 	l.step()
 	stream.ended = true
-	l.mail.post(func(m *mailbox) { m.arrived = append(m.arrived, s) })
+	l.mail.arrive(s)
 	r.Follow(Leadership{Here: true, Leader: 1, Term: 1})
 	for len(stream.replies) == 0 || l.clients.taken() > 0 {
 		l.step()

@@ -29,11 +29,7 @@ type round struct {
 // Settled implements broker.Settler.
 func (r *round) Settled(err error) {
 	r.err = err
-	m := &r.loop.mail
-	m.Lock()
-	defer m.Unlock()
-	m.settled = append(m.settled, r)
-	m.wake()
+	r.loop.mail.settle(r)
 }
 
 // turn runs a turn of the broker for the gathered round, and delivers the round if it is

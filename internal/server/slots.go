@@ -64,7 +64,7 @@ func (s *slots) free() {
 	s.taken--
 	s.freed.Signal()
 	if s.wanted != nil {
-		s.wanted.mail.post(func(m *mailbox) { m.room = true })
+		s.wanted.mail.offerSlot()
 		s.wanted = nil
 	}
 }

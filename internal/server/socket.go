@@ -56,11 +56,8 @@ func (s *socket) WaitOver(job engine.Job, outcome engine.Outcome) {
 // Settled implements broker.Settler. It is called when the turn that ended the wait is
 // settled.
 func (s *socket) Settled(err error) {
-	s.loop.mail.Lock()
-	defer s.loop.mail.Unlock()
 	s.waitErr = err
-	s.loop.mail.answered = append(s.loop.mail.answered, s)
-	s.loop.mail.wake()
+	s.loop.mail.answer(s)
 }
 
 // address returns the client's address as text, or "unix" if it has none.
@@ -100,7 +97,7 @@ func (s *socket) Dismiss(reason error) {
 	all := &s.loop.srv.accepting
 	all.Lock()
 	defer all.Unlock()
-	s.loop.mail.post(func(m *mailbox) { m.dismissed = append(m.dismissed, dismissal{s, reason}) })
+	s.loop.mail.dismiss(s, reason)
 }
 
 // join adds a new client to the loop. If the client is served here, its session is open.
@@ -121,7 +118,7 @@ func (l *loop) join(s *socket) {
 		return
 	}
 	l.checkBuffer(s)
-	if l.stopping {
+	if l.ending.stop {
 		s.Stop(l.round.Batch)
 	}
 	l.timers.set(s, s.Next())
@@ -201,7 +198,7 @@ func (l *loop) endAll(reason error, nth uint32) {
 	for _, s := range l.clients.all {
 		switch {
 		case s == nil || s.leads >= nth:
-		case s.proxy != nil && s.proxy.stream == nil && !l.aborting:
+		case s.proxy != nil && s.proxy.stream == nil && !l.ending.abort:
 			s.proxy.route()
 		default:
 			l.end(s, reason)

@@ -68,11 +68,7 @@ func (l *loop) notify(s *socket, v Stream, departs bool) {
 		if _, _, ended := v.Ready(); ended && departs {
 			l.srv.departures.add(s)
 		}
-		l.mail.Lock()
-		defer l.mail.Unlock()
-		l.mail.arrived = append(l.mail.arrived, s)
-		l.mail.streams.Store(true)
-		l.mail.wake()
+		l.mail.arrive(s)
 	})
 }
 
