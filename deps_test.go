@@ -51,7 +51,7 @@ var arrows = map[string]string{
 	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/engine/histogram internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "client/admin internal/access internal/api internal/api/tubes internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
-	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/gzipped internal/health internal/op internal/query golang.org/x/sync",
+	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/gzipped internal/health internal/op internal/query internal/schedule golang.org/x/sync",
 	"internal/query":           "internal/op",
 	"internal/decode":          "internal/jsonscan github.com/tinylib/msgp",
 	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/gzipped internal/health internal/history internal/jobjson internal/op internal/jsonscan internal/policy internal/schedule internal/query internal/rights internal/server internal/wire",

@@ -250,6 +250,7 @@ func TestAlertsAreFindings(t *testing.T) {
 		"limit":       {"BeanpoleLimitReached", "beanpole_limit_refusals_total"},
 		"refused":     {"BeanpoleUnauthorized", "beanpole_commands_refused_total"},
 		"certificate": {"BeanpoleCertificateEnds", "beanpole_tls_certificate_end_timestamp_seconds"},
+		"schedule":    {"BeanpoleScheduleFails", `beanpole_schedule_runs_total{result="refused"}`},
 		"paused":      {}, "limited": {},
 	}
 	text := read(t, rules)
@@ -262,6 +263,7 @@ func TestAlertsAreFindings(t *testing.T) {
 	found = (&health.Tube{Ready: 1, Watching: 1, Waits: health.SlowAfter}).Findings(found)
 	found = (&health.Server{Journal: "full", Draining: true, Full: true, MemoryUsed: 1, MemoryLimit: 1,
 		Certificates: []string{""}, RefusedBy: []string{""}, Refused: 1}).Findings(found)
+	found = (&health.Schedule{Problem: "full"}).Findings(found)
 	for _, f := range found {
 		alert, ok := alerts[f.Kind]
 		if !ok {

@@ -33,7 +33,8 @@ func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error
 // leader, no majority, a member that is unreachable, refused or must join again,
 // different settings or versions), journal (it cannot be written), draining, connections
 // and memory (nine tenths of the limit are in use), limit (a limit refused a command),
-// certificate (it has ended, or ends soon) and refused (commands were refused). Kinds
+// certificate (it has ended, or ends soon), refused (commands were refused) and schedule
+// (its job was rejected, or its jobs pile up: five runs found the previous job). Kinds
 // about a tube: unwatched (ready jobs, no connection that watches the tube, no pause),
 // buried, timeouts (reservations timed out), releases (ten releases or more, and more
 // than deletes), held (a job has been reserved for ten minutes, ten times the average and

@@ -21,6 +21,13 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 		}
 		found = append(s.Findings(nil), r.api.clusterFindings()...)
 	}
+	schedules, err := r.listSchedules(nil)
+	if err != nil {
+		return page, err
+	}
+	for _, s := range schedules.Schedules {
+		found = (&health.Schedule{Name: s.Name, Problem: s.Problem, Behind: s.Behind}).Findings(found)
+	}
 	return r.seen().Attention(in, found)
 }
 

@@ -43,6 +43,7 @@ const (
 	aConnection subject = "connection"
 	aTask       subject = "task"
 	aMember     subject = "member"
+	aSchedule   subject = "schedule"
 )
 
 const (
@@ -79,6 +80,11 @@ var actions = map[string]action{
 	"cancel-task": {Verb: "Stop", on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, means: "Changes that it has made stay."},
 	"close-connection": {Verb: "Close", on: aConnection, Danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{},
 		means: "Jobs held by [it|them] become ready again. Clients can reconnect."},
+	"run-schedule": {Verb: "Run", on: aSchedule, done: "has put its job", route: "POST /schedules/{schedule}/run", in: admin.OfSchedule{},
+		means: "This puts its job now. The other runs stay unchanged."},
+	"pause-schedule":  {Verb: "Pause", on: aSchedule, done: "paused", route: "POST /schedules/{schedule}/pause", in: admin.OfSchedule{}, means: "It puts no jobs until you resume it."},
+	"resume-schedule": {Verb: "Resume", on: aSchedule, done: "resumed", route: "POST /schedules/{schedule}/resume", in: admin.OfSchedule{}, means: "Runs during the pause do not count as missed."},
+	"remove-schedule": {Verb: "Remove", on: aSchedule, Danger: true, done: "removed", route: "DELETE /schedules/{schedule}", in: admin.OfSchedule{}, means: "Its jobs remain."},
 	"lead": {Verb: "Transfer", on: aMember, fields: []string{"member"}, route: "POST /cluster/transfer", in: admin.TransferLead{},
 		means: "No jobs are lost. All client connections close, and clients reconnect."},
 	"rewrite-journal": {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}, Asks: "Rewrite the journal?",

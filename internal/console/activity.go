@@ -42,6 +42,7 @@ var sentences = map[string]string{
 	"pauseTube": "paused {tube}| for {seconds}|", "pause-tube": "paused {tube}| for {seconds}|", "resumeTube": "resumed {tube}", "importTube": "imported| {jobs}| into {tube}", "importAll": "imported| {jobs}|",
 	"startTask": "started to {do}| {state}| jobs of {tube}| to {to}|", "endTask": "{done} {jobs} of {tube}| to {to}|", "cancelTask": "stopped task {task}| of {tube}|",
 	"setPolicy": "changed the policy of {pattern}|, now {after}|", "deletePolicy": "deleted the policy of {pattern}",
+	"setSchedule": "set schedule {schedule}", "removeSchedule": "removed schedule {schedule}", "runSchedule": "ran schedule {schedule}", "pauseSchedule": "paused schedule {schedule}", "resumeSchedule": "resumed schedule {schedule}",
 	"closeConnection": "closed connection {connection}", "drain": "drained the server", "undrain": "accepted new jobs again", "transferLead": "transferred leadership|: to member {member}|", "rewriteJournal": "rewrote the journal",
 	"kick": "kicked {jobs} of {tube}", "flush-tube": "deleted {jobs} of {tube}", "move-jobs": "moved {jobs} of {tube} to {to}",
 }

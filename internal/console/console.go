@@ -81,7 +81,7 @@ var liveTemplates = forEachPage(func(files ...string) *plain.Template {
 // all of them at once takes tens of milliseconds.
 func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	sets := make(map[string]func() T)
-	for _, name := range append(livePages, "policy", "policies", "failures", "put", "import", "search", "edit", "confirm", "login", "problem", "find", "names", "keys") {
+	for _, name := range append(livePages, "policy", "policies", "schedules", "schedule", "failures", "put", "import", "search", "edit", "confirm", "login", "problem", "find", "names", "keys") {
 		sets[name] = sync.OnceValue(func() T { return parse("templates/layout.html", "templates/parts.html", "templates/"+name+".html") })
 	}
 	return sets
@@ -102,13 +102,13 @@ func New(opt Options) *Console {
 		c.ofEachServer(c.views, "GET", pattern, livePage(page))
 	}
 	for pattern, page := range map[string]pageFunc{
-		"policies": policiesPage, "failures": failuresPage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "search/names": namesPage, "job/{job}/edit": editPage, "job/{job}/body": bodyFile, "tube/{tube}/export": exportFile, "find": findPage,
+		"policies": policiesPage, "schedules": schedulesPage, "schedule": schedulePage, "schedule/next": nextPage, "failures": failuresPage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "search/names": namesPage, "job/{job}/edit": editPage, "job/{job}/body": bodyFile, "tube/{tube}/export": exportFile, "find": findPage,
 		"confirm": confirmPage, "keys": func(*request) (*page, error) { return newPage("keys", "Keys", "", nil), nil },
 	} {
 		c.ofEachServer(c.mux, "GET", pattern, c.show(page))
 	}
 	for pattern, form := range map[string]pageFunc{
-		"tube/{tube}/import": takeFile, "tube/{tube}/policy": setPolicy, "job/{job}/edit": edit, "do": do,
+		"tube/{tube}/import": takeFile, "tube/{tube}/policy": setPolicy, "schedule": setSchedule, "job/{job}/edit": edit, "do": do,
 	} {
 		c.ofEachServer(c.mux, "POST", pattern, c.show(func(r *request) (*page, error) { return r.change(form) }))
 	}

@@ -31,7 +31,7 @@ var hostile = []string{
 // everything has a job of each kind, and a tube with a difficult name.
 func everything(t *testing.T) (*rig, []string) {
 	r := start(t, nil, Options{})
-	paths := []string{"", "?span=1h", "?span=24h", "tubes", "tubes?q=mail&has=ready&sort=-buried", "tubes?q=none", "tube/none", "policies", "failures", "failures?tube=none", "working", "working?tube=none", "connections", "connections?only=waiting&q=x",
+	paths := []string{"", "?span=1h", "?span=24h", "tubes", "tubes?q=mail&has=ready&sort=-buried", "tubes?q=none", "tube/none", "policies", "schedules", "schedule", "schedule/next?cron=<script>", "failures", "failures?tube=none", "working", "working?tube=none", "connections", "connections?only=waiting&q=x",
 		"connection/99", "activity", "server", "login", "login?next=/console/tubes", "job/99", "tube/mail/put", "tube/mail/put?from=1", "tube/mail/import", "tubes?sort=-attention&cols=total&cols=buried", "tubes?cols=none,ready,size",
 		"search", "search?q=script", "search?q=script+tube:mail+state:ready", "search?q=/(?i)SCRIPT/+tube:mail", "search?q=/x%20%3D%201", "search?q=nothing", "search?q=x+tube:none",
 		"confirm?do=change-job&job=1", "confirm?do=copy-job&job=1", "confirm?do=move-job&job=1&job=2", "confirm?do=change-jobs&tube=mail&state=ready", "confirm?do=release-jobs&tube=mail", "confirm?do=bury-jobs&tube=mail&state=ready",

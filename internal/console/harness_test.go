@@ -23,6 +23,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/memnet"
 	queuepolicy "github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
+	"github.com/beanpole-mq/beanpole/internal/schedule"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -52,7 +53,7 @@ func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng := engine.New(engine.Options{Policies: policies})
+	eng := engine.New(engine.Options{Policies: policies, CompileSchedule: schedule.CompileText})
 	r := &rig{t: t, broker: broker.New(eng, broker.Options{}), sessions: NewSessions(), log: new(bytes.Buffer), net: memnet.Listen()}
 	srv := server.New(r.broker, server.Options{})
 	control := new(access.Control)

@@ -80,8 +80,8 @@ type schedules struct {
 	firing struct{ name, mark string } // of the put in progress; empty if no schedule puts
 }
 
-// ScheduleCounts count since the start of the engine.
-type ScheduleCounts struct{ Runs, Missed, Skipped, Failed uint64 }
+// ScheduleCounts count since the start of the engine. Refused counts attempts.
+type ScheduleCounts struct{ Runs, Missed, Skipped, Refused uint64 }
 
 // scheduled is a schedule, or the mark of a schedule that no longer exists.
 type scheduled struct {
@@ -232,9 +232,7 @@ func (e *Engine) runSchedule(now, at int64, d *scheduled) {
 		_, o = e.fire(now, d, run, m)
 	}
 	if o != OK {
-		if d.refusal == OK {
-			e.schedules.counts.Failed++
-		}
+		e.schedules.counts.Refused++
 		d.refusal, d.next = o, at+scheduleRetry
 		return
 	}

@@ -234,6 +234,30 @@ func (s *Server) Findings(found []Finding) []Finding {
 	return found
 }
 
+// PilesUpAfter is the number of runs, each of which found the previous job of its schedule
+// ready, delayed or reserved, after which the jobs of the schedule pile up.
+const PilesUpAfter = 5
+
+// A Schedule describes a schedule.
+type Schedule struct {
+	Name    string
+	Problem string // reason why it cannot put its job; empty if it can
+	Behind  uint64 // number of last runs that found the previous job ready, delayed or reserved
+}
+
+// Findings appends the findings of the schedule.
+func (s *Schedule) Findings(found []Finding) []Finding {
+	f := Finding{Kind: "schedule", Severity: Bad, Text: fmt.Sprintf("schedule %s cannot put its job: %s", s.Name, s.Problem)}
+	if s.Problem == "" {
+		f.Severity, f.Count = Warning, s.Behind
+		f.Text = fmt.Sprintf("the jobs of schedule %s pile up: the last %d runs found the previous job ready, delayed or reserved", s.Name, s.Behind)
+	}
+	if s.Problem != "" || s.Behind >= PilesUpAfter {
+		found = append(found, f)
+	}
+	return found
+}
+
 // Share returns the used share of a limit. It is zero if there is no limit.
 func Share(used, limit int64) float64 {
 	if limit <= 0 {

@@ -245,6 +245,12 @@ func zoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
+// ZoneOf returns the time zone of a schedule. It is UTC for an unknown name.
+func ZoneOf(name string) *time.Location {
+	zone, _ := zoneOf(cmp.Or(name, "UTC"))
+	return zone
+}
+
 // distance returns the number of edits that make one name the other, regardless of case.
 // It looks at the first bytes only.
 func distance(a, b string) int {

@@ -182,12 +182,14 @@
     if (by) { e.preventDefault(); list[(list.indexOf(document.activeElement) + by + list.length) % list.length].focus(); }
   };
 
-  // A search field offers the names that complete its last word.
+  // A search field offers names, a schedule its next runs.
   document.addEventListener("input", async (e) => {
-    if (!e.target.matches("[data-names]") || e.inputType === "insertReplacementText") return;
-    const mine = ++asked, html = await load(document.body.dataset.base + "search/names?q=" + encodeURIComponent(e.target.value)).then((answer) => answer.text()).catch(() => "");
-    const list = $("[data-part=names]", parse(html));
-    if (list && mine === asked) e.target.list.replaceChildren(...list.childNodes);
+    const t = e.target, form = t.closest("[data-next-runs]");
+    if (!form && !t.matches("[data-names]") || e.inputType === "insertReplacementText") return;
+    const url = form ? "schedule/next?" + new URLSearchParams(["cron", "every", "timezone"].map((n) => [n, form[n].value])) : "search/names?q=" + encodeURIComponent(t.value);
+    const mine = ++asked, html = await load(document.body.dataset.base + url).then((answer) => answer.text()).catch(() => "");
+    const list = $("[data-part]", parse(html));
+    if (list && mine === asked) (form ? $("[data-part]", form) : t.list).replaceChildren(...list.childNodes);
   });
 
   // A click elsewhere and Escape close a menu.

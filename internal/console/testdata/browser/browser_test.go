@@ -131,9 +131,11 @@ func (s *server) say(command string, body ...string) string {
 }
 
 // patch changes something through the API.
-func (s *server) patch(path, body string) {
+func (s *server) patch(path, body string) { s.t.Helper(); s.change(http.MethodPatch, path, body) }
+
+func (s *server) change(method, path, body string) {
 	s.t.Helper()
-	h, err := http.NewRequest(http.MethodPatch, "http://"+s.admin+"/api/v1"+path, strings.NewReader(body))
+	h, err := http.NewRequest(method, "http://"+s.admin+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -38,6 +38,7 @@ func TestWidths(t *testing.T) {
 	s.token = testToken
 	s.say("auth " + testToken)
 	s.setDead("payments")
+	s.change("PUT", "/schedules/nightly-report-of-a-tenant", `{"settings":{"cron":"*/15 9-17 1,15 jan-jun mon-fri","timezone":"America/Argentina/ComodRivadavia","tube":"a-tube-with-a-very-long-name-of-a-tenant-in-a-region-of-the-world","body":"x"}}`)
 	for i := range 12 {
 		s.die("payments", fmt.Sprintf(`{"class":"Charge","args":[%d,"customer-%d@example.com"]}`, i, i))
 	}
@@ -56,7 +57,7 @@ func TestWidths(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/' && !document.querySelector('#help').hidden")
 	for name, path := range map[string]string{
 		"overview": "", "tubes": "tubes", "dead-tube": "tube/payments.dead", "tube": "tube/mail?state=ready", "reserved": "tube/mail?state=reserved", "job": "job/1", "edit": "job/1/edit", "put": "tube/mail/put",
-		"search": "search?q=customer", "failures": "failures", "working": "working", "policies": "policies", "connections": "connections?only=holding&sort=-held", "connection": "connection/1", "activity": "activity", "server": "server", "policy": "tube/payments/policy",
+		"search": "search?q=customer", "failures": "failures", "working": "working", "policies": "policies", "schedules": "schedules", "schedule": "schedule?name=nightly-report-of-a-tenant", "connections": "connections?only=holding&sort=-held", "connection": "connection/1", "activity": "activity", "server": "server", "policy": "tube/payments/policy",
 		"confirm": "confirm?do=pause-tube&tube=mail", "redrive": "confirm?do=redrive-jobs&tube=payments.dead&state=buried", "find": "find?q=x", "import": "tube/mail/import", "nothing": "job/99",
 	} {
 		for _, width := range allWidths {
