@@ -175,18 +175,26 @@ func (g *generator) methods(t *testing.T) {
 	}
 }
 
-// rightsTable returns the rights of the operations for doc/api.md.
+// rightsTable returns the operations by their rights, for doc/api.md.
 func rightsTable() string {
-	var b strings.Builder
-	b.WriteString("| Operation | Right |\n|---|---|\n")
+	var needs []string
+	routes := make(map[string][]string)
 	for _, o := range operations() {
-		set, on := needsOn(o.Needs)
+		need, on := needsOn(o.Needs)
 		if o.Needs == rights.Free {
-			set = "none"
+			need = "none"
 		} else {
-			set = "`" + strings.NewReplacer(" and ", "` and `", " or ", "` or `").Replace(set) + "` on " + on
+			need = "`" + strings.NewReplacer(" and ", "` and `", " or ", "` or `").Replace(need) + "` on " + on
 		}
-		fmt.Fprintf(&b, "| `%s` | %s |\n", o.Route, set)
+		if routes[need] == nil {
+			needs = append(needs, need)
+		}
+		routes[need] = append(routes[need], "`"+o.Route+"`")
+	}
+	var b strings.Builder
+	b.WriteString("| Right | Operations |\n|---|---|\n")
+	for _, need := range needs {
+		fmt.Fprintf(&b, "| %s | %s |\n", need, strings.Join(routes[need], ", "))
 	}
 	return b.String()
 }
