@@ -133,7 +133,7 @@ func oneLine(text string) string { return decode.Line(text, previewLength) }
 // A jobColumn is a column of a list of jobs.
 type jobColumn struct {
 	column
-	in   string // lists that have the column: states and search; empty means all
+	in   string // states, search and working: lists that have the column
 	cell func(r *request, j *jobRow) cell
 }
 
@@ -148,10 +148,10 @@ var jobColumns = []jobColumn{
 	{column{Title: "Age"}, "ready delayed reserved buried search", func(_ *request, j *jobRow) cell { return ago("a", j.Age) }},
 	{column{Title: "Left"}, "delayed reserved working", func(_ *request, j *jobRow) cell { return cell{ID: "l", Text: duration(j.TimeLeft)} }},
 	{column{Title: "Touches", Hint: "Number of touches since the reserve"}, "reserved working", func(_ *request, j *jobRow) cell { return counted("t", j.Touches) }},
-	{column{Title: "Held by", Class: "l"}, "reserved working", func(r *request, j *jobRow) cell {
-		return cell{Text: cmp.Or(j.Worker, fmt.Sprint(j.ReservedBy)), Link: fmt.Sprintf("%sconnection/%d", r.site.Base, j.ReservedBy)}
+	{column{Title: "Held by", Class: "l who"}, "reserved working", func(r *request, j *jobRow) cell {
+		return cell{Text: cmp.Or(j.Worker, fmt.Sprint(j.ReservedBy)), Title: j.Worker, Link: fmt.Sprintf("%sconnection/%d", r.site.Base, j.ReservedBy)}
 	}},
-	{column{Title: "Tries", Hint: "Number of reservations"}, "", func(_ *request, j *jobRow) cell { return counted("", j.Reserves) }},
+	{column{Title: "Tries", Hint: "Number of reservations"}, "ready delayed reserved buried search", func(_ *request, j *jobRow) cell { return counted("", j.Reserves) }},
 	{column{Title: "Timeouts"}, "ready delayed reserved buried", func(_ *request, j *jobRow) cell {
 		c := counted("", j.Timeouts)
 		c.Class = cmp.Or(c.Class, "late")
@@ -160,12 +160,12 @@ var jobColumns = []jobColumn{
 	{column{Title: "Reason", Class: "l", Hint: "Error of the last attempt, or how the attempt ended"}, "ready delayed buried search", func(_ *request, j *jobRow) cell {
 		return cell{Text: decode.Line(j.reason(), reasonLength), Title: decode.Visible(j.reason())}
 	}},
-	{column{Title: "Size"}, "", func(_ *request, j *jobRow) cell { return cell{Text: byteSize(int64(j.Size))} }},
+	{column{Title: "Size"}, "ready delayed reserved buried search", func(_ *request, j *jobRow) cell { return cell{Text: byteSize(int64(j.Size))} }},
 }
 
 // jobList is a list of jobs in a state, or of a search.
 func (r *request) jobList(in string, jobs []jobRow, same []decode.Field) list {
-	columns := slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool { return c.in != "" && !strings.Contains(c.in, in) })
+	columns := slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool { return !strings.Contains(c.in, in) })
 	if !slices.ContainsFunc(jobs, func(j jobRow) bool { return j.reason() != "" }) {
 		columns = slices.DeleteFunc(columns, func(c jobColumn) bool { return c.Title == "Reason" })
 	}

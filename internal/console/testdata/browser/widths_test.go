@@ -49,8 +49,9 @@ func TestWidths(t *testing.T) {
 	s.replies.ReadString('\n') // the body
 	s.say("note " + id + " SMTPAuthenticationError: 535 5.7.8 Username and password not accepted for operator@a-very-long-host-name.of-a-tenant.example.com (https://support.example.com/mail/?p=BadCredentials)")
 	s.say("bury " + id + " 1")
+	held := strings.TrimPrefix(s.say("put 1024 0 600", strings.Repeat("a body without any structure ", 20)), "INSERTED ")
 	s.say("watch mail")
-	s.say("reserve")
+	s.say("reserve-job " + held)
 	s.replies.ReadString('\n') // the body
 	ctx := browse(t)
 	do(t, ctx, visit(s.url("login")), chromedp.SendKeys("input[name=token]", testToken+"\r"))
