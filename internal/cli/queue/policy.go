@@ -125,7 +125,7 @@ func newPolicyShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return cliutil.PrintList(&s.Session, all.Policies, "tubes from settings", func(p *admin.Policy) []any {
+		return cliutil.PrintList(&s.Session, all.Policies, "TUBES FROM SETTINGS", func(p *admin.Policy) []any {
 			return []any{p.Pattern, from(p.Source, p.Number), settingsOf(p)}
 		})
 	})

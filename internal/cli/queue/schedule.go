@@ -121,7 +121,7 @@ func newScheduleList() *cobra.Command {
 			return err
 		}
 		if !toml {
-			return cliutil.PrintList(&s.Session, all.Schedules, "name times tube next last job outcome missed", func(v *admin.Schedule) []any {
+			return cliutil.PrintList(&s.Session, all.Schedules, "NAME TIMES TUBE NEXT LAST JOB OUTCOME MISSED", func(v *admin.Schedule) []any {
 				return []any{v.Name, timesOf(v), v.Settings["tube"], stateOf(v), moment(v.LastRun), v.LastJob, v.Outcome, v.Missed}
 			})
 		}
