@@ -53,14 +53,14 @@ type Options struct {
 
 // A Console serves the pages.
 type Console struct {
-	opt     Options
-	sites   []*site // the first is this server
-	mux     *http.ServeMux
-	views   *http.ServeMux // mux of live pages
-	notes   notes
-	glances recent[string, serverRow]
-	live    *publisher
-	assets  *assets
+	opt       Options
+	sites     []*site // the first is this server
+	mux       *http.ServeMux
+	views     *http.ServeMux // mux of live pages
+	notes     notes
+	summaries ttlCache[string, serverRow]
+	live      *publisher
+	assets    *assets
 }
 
 //go:embed templates
@@ -92,7 +92,7 @@ var livePages = []string{"overview", "tubes", "tube", "working", "job", "connect
 
 // New returns the handler of all paths under Prefix.
 func New(opt Options) *Console {
-	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), views: http.NewServeMux(), glances: recent[string, serverRow]{made: make(map[string]dated[serverRow])}, assets: newAssets()}
+	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), views: http.NewServeMux(), summaries: ttlCache[string, serverRow]{made: make(map[string]dated[serverRow])}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
 		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "job/{job}": jobPage,

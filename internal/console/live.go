@@ -30,7 +30,7 @@ type publisher struct {
 	open    context.Context
 	close   context.CancelFunc // ends all streams
 	making  sync.Mutex
-	shared  recent[view, *liveValues]
+	shared  ttlCache[view, *liveValues]
 
 	mu      sync.Mutex
 	streams int
@@ -44,7 +44,7 @@ type view struct {
 }
 
 func newPublisher(c *Console) *publisher {
-	p := &publisher{console: c, ofWhom: make(map[string]int), shared: recent[view, *liveValues]{forgets: true, made: make(map[view]dated[*liveValues])}}
+	p := &publisher{console: c, ofWhom: make(map[string]int), shared: ttlCache[view, *liveValues]{forgets: true, made: make(map[view]dated[*liveValues])}}
 	p.open, p.close = context.WithCancel(context.Background())
 	return p
 }

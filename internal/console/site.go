@@ -80,15 +80,15 @@ type serverRow struct {
 	Worst string // severity of the worst finding; empty without findings
 }
 
-// glancePatience is the time that a page waits for other servers. It then shows their
+// summaryPatience is the time that a page waits for other servers. It then shows their
 // last values.
-const glancePatience = 150 * time.Millisecond
+const summaryPatience = 150 * time.Millisecond
 
-// glance returns the last values of a server, and a channel for newer values, which is
+// summary returns the last values of a server, and a channel for newer values, which is
 // nil if the values are recent. Servers are only asked while the list is open.
-func (r *request) glance(s *site) (seen serverRow, more <-chan singleflight.Result) {
-	return r.console.glances.of(s.Name, func(before serverRow) (row serverRow, _ error) {
-		if err := r.console.recoverToError(func() error { row = s.glance(r.detached()); return nil }); err != nil {
+func (r *request) summary(s *site) (seen serverRow, more <-chan singleflight.Result) {
+	return r.console.summaries.of(s.Name, func(before serverRow) (row serverRow, _ error) {
+		if err := r.console.recoverToError(func() error { row = s.summarize(r.detached()); return nil }); err != nil {
 			row.Why = err.Error()
 		}
 		if row.Known = true; row.Why != "" {
@@ -98,8 +98,8 @@ func (r *request) glance(s *site) (seen serverRow, more <-chan singleflight.Resu
 	})
 }
 
-// glance returns the values of a server for the list.
-func (s *site) glance(r *request) serverRow {
+// summarize returns the values of a server for the list.
+func (s *site) summarize(r *request) serverRow {
 	var row serverRow
 	var found admin.Attention
 	api := r.apiOf(s)
@@ -175,17 +175,17 @@ func (r *request) serverRows(own serverRow, me *admin.Me) (l list) {
 	if !r.seesOthers(me) {
 		return l
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), glancePatience)
+	ctx, cancel := context.WithTimeout(r.Context(), summaryPatience)
 	defer cancel()
 	for _, s := range r.console.sites[1:] {
-		r.glance(s) // starts the requests to all servers at the same time
+		r.summary(s) // starts the requests to all servers at the same time
 	}
 	own.Known, l.Columns = true, serverColumns
 	for i, s := range r.console.sites {
 		row := own
 		if i > 0 {
 			var more <-chan singleflight.Result
-			if row, more = r.glance(s); more != nil {
+			if row, more = r.summary(s); more != nil {
 				r.wait(func() {
 					select {
 					case one := <-more:

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// recent caches values by their keys. Concurrent callers that need a newer value share
+// A ttlCache caches values by their keys. Concurrent callers that need a newer value share
 // the call that makes it.
-type recent[K comparable, V any] struct {
+type ttlCache[K comparable, V any] struct {
 	forgets bool // drop values that are too old; otherwise they are shown until there is a newer one
 	asked   singleflight.Group
 
@@ -26,7 +26,7 @@ type dated[V any] struct {
 
 // of returns the cached value. If the value is too old, of also returns a channel for a
 // new value, which anew creates from the old one.
-func (c *recent[K, V]) of(key K, anew func(before V) (V, error)) (last V, younger <-chan singleflight.Result) {
+func (c *ttlCache[K, V]) of(key K, anew func(before V) (V, error)) (last V, younger <-chan singleflight.Result) {
 	last, ok := c.last(key)
 	if ok {
 		return last, nil
@@ -47,7 +47,7 @@ func (c *recent[K, V]) of(key K, anew func(before V) (V, error)) (last V, younge
 }
 
 // last returns the cached value, and whether it is recent enough.
-func (c *recent[K, V]) last(key K) (last V, ok bool) {
+func (c *ttlCache[K, V]) last(key K) (last V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	isOld := func(_ K, one dated[V]) bool { return time.Since(one.at) > tubesAge }
