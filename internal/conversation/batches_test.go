@@ -71,11 +71,11 @@ func TestBatchOfManyJobs(t *testing.T) {
 				t.Fatalf("%d jobs were reserved", n)
 			}
 		}
-		var ids []byte
-		for id := range uint64(wire.MaxBatch) {
-			ids = wire.AppendID(ids, id+1)
+		line := []byte("delete-batch")
+		for id := range wire.MaxBatch {
+			line = fmt.Appendf(line, " %d", id+1)
 		}
-		g.Receive(d.batch, d.now, []byte("delete-batch "+string(ids)+"\r\nuse x\r\n"))
+		g.Receive(d.batch, d.now, append(line, "\r\nuse x\r\n"...))
 		d.now = d.batch.Apply(d.eng, d.now+1)
 		d.batch.TurnOver()
 		d.batch.Settle(failing)

@@ -50,7 +50,7 @@ func TestAllocations(t *testing.T) {
 	for name, f := range map[string]func(){
 		"AppendCommand":       func() { AppendCommand(buf, &Command{Op: Put, Pri: 1, Delay: 2, TTR: 3, Body: body}) },
 		"AppendInserted":      func() { AppendInserted(buf, 1<<60) },
-		"AppendReserved":      func() { AppendReserved(buf, 1<<60, body) },
+		"AppendJob":           func() { AppendJob(buf, Reserved, 1<<60, body) },
 		"AppendUsing":         func() { AppendUsing(buf, "mail") },
 		"AppendWord":          func() { AppendWord(buf, TimedOut) },
 		"AppendList in parts": func() { AppendDataEnd(AppendListItem(AppendListStart(buf, 1, 4), "mail")) },

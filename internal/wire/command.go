@@ -235,14 +235,6 @@ func NextID(ids []byte) (id uint64, rest []byte, ok bool) {
 	return id, ids[end:], true
 }
 
-// AppendID appends an id to a list.
-func AppendID(ids []byte, id uint64) []byte {
-	if len(ids) > 0 {
-		ids = append(ids, ' ')
-	}
-	return strconv.AppendUint(ids, id, 10)
-}
-
 // AppendCommand appends a command as a client sends it, so that [Parser.Next] would
 // return cmd. It uses Op and the fields of the command's arguments. Op must not be
 // Unknown.

@@ -129,11 +129,6 @@ func AppendInserted(dst []byte, id uint64) []byte {
 	return appendNumber(dst, Inserted, id)
 }
 
-// AppendReserved appends the reply to the reserve commands.
-func AppendReserved(dst []byte, id uint64, body []byte) []byte {
-	return AppendJob(dst, Reserved, id, body)
-}
-
 // AppendOK appends a reply with data. Dictionaries and lists have their own functions.
 func AppendOK(dst, data []byte) []byte {
 	dst = appendNumber(dst, OK, uint64(len(data)))
