@@ -100,8 +100,8 @@ type API struct {
 	mux     *http.ServeMux
 	history *recorder
 	changes *audit.Log
-	surveys tubes.Shared[tubes.Tube]
-	holders tubes.Shared[holder]
+	surveys tubes.Cache[tubes.Tube]
+	holders tubes.Cache[holder]
 
 	tasks    task.Runner
 	guesses  access.Guesses

@@ -28,7 +28,7 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 	for _, s := range schedules.Schedules {
 		found = (&health.Schedule{Name: s.Name, Problem: s.Problem, Behind: s.Behind}).Findings(found)
 	}
-	return r.seen().Attention(in, found)
+	return r.tubes().Attention(in, found)
 }
 
 // serverHealth describes the server.

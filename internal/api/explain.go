@@ -22,7 +22,7 @@ func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) 
 	if err != nil {
 		return out, err
 	}
-	one, err := r.seen().Of(t)
+	one, err := r.tubes().Of(t)
 	if err != nil {
 		return out, err
 	}

@@ -40,10 +40,10 @@ func look[T any](ctx context.Context, a *API, step func(e *engine.Engine, now in
 	})
 }
 
-// seen returns a look at all tubes that the client may see.
-func (r *request) seen() *tubes.Look {
+// tubes returns a survey of the tubes that the client may see.
+func (r *request) tubes() *tubes.Survey {
 	all := r.caller.Identity.Meets(statsEverywhere)
-	look := &tubes.Look{
+	survey := &tubes.Survey{
 		Rates: r.api.history.rates, Growth: r.api.history.addCounts, Workers: r.workers,
 		Each: func(tell func(t *tubes.Tube)) error {
 			return shared(r, &r.api.surveys, r.api.survey, func(t *tubes.Tube) {
@@ -54,16 +54,16 @@ func (r *request) seen() *tubes.Look {
 		},
 	}
 	if all {
-		look.Pausers = r.api.changes.Pausers()
+		survey.Pausers = r.api.changes.Pausers()
 	}
-	return look
+	return survey
 }
 
-// shared looks at something. If the client accepts older answers, clients share the look.
-func shared[T any](r *request, last *tubes.Shared[T], look func(ctx context.Context, tell func(*T)) error, tell func(*T)) error {
+// shared runs a survey. If the client accepts older answers, it takes a cached one.
+func shared[T any](r *request, cache *tubes.Cache[T], look func(ctx context.Context, tell func(*T)) error, tell func(*T)) error {
 	var err error
 	if age := r.caller.MaxAge; age > 0 {
-		err = last.Each(r.ctx, age, look, tell)
+		err = cache.Each(r.ctx, age, look, tell)
 	} else {
 		err = look(r.ctx, tell)
 	}
@@ -73,7 +73,7 @@ func shared[T any](r *request, last *tubes.Shared[T], look func(ctx context.Cont
 	return err
 }
 
-// forget drops the last looks after a change.
+// forget drops the cached surveys after a change.
 func (a *API) forget() {
 	a.surveys.Forget()
 	a.holders.Forget()

@@ -14,7 +14,7 @@ var inCursor = base64.RawURLEncoding
 
 // listTubes returns a page of the tubes that the client may see.
 func (r *request) listTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
-	page, err = r.seen().List(in)
+	page, err = r.tubes().List(in)
 	if in.Recent {
 		for i := range page.Tubes {
 			page.Tubes[i].Recent = r.api.history.recent(page.Tubes[i].Name)

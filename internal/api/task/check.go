@@ -14,8 +14,6 @@ type verb struct {
 	states []string // states of jobs that it accepts
 }
 
-var free = []string{"ready", "delayed", "buried"}
-
 var verbs = map[string]verb{
 	"kick":    {nil, []string{"buried", "delayed"}},
 	"bury":    {[]string{"priority"}, []string{"ready", "delayed", "reserved"}},

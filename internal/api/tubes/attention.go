@@ -10,7 +10,7 @@ import (
 )
 
 // Attention returns a page of the given findings and those of the tubes, the worst first.
-func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page admin.Attention, err error) {
+func (s *Survey) Attention(in *admin.GetAttention, found []health.Finding) (page admin.Attention, err error) {
 	page = admin.Attention{Kinds: make(map[string]int)}
 	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
 	var groups health.Groups
@@ -19,18 +19,18 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 			f := &found[i]
 			page.Total++
 			page.Kinds[f.Kind]++
-			if (in.Each || !groups.Add(&l.tube, f)) && worst.Wants(*f) {
-				l.tube.Explain(f)
+			if (in.Each || !groups.Add(&s.tube, f)) && worst.Wants(*f) {
+				s.tube.Explain(f)
 				worst.Show(*f)
 			}
 		}
 	}
 	show(found)
-	if err = l.lookAtWorkers(); err != nil {
+	if err = s.lookAtWorkers(); err != nil {
 		return page, err
 	}
-	err = l.Each(func(t *Tube) {
-		found = l.findings(found[:0], t)
+	err = s.Each(func(t *Tube) {
+		found = s.findings(found[:0], t)
 		show(found)
 	})
 	if err != nil {
@@ -42,38 +42,38 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 }
 
 // Of returns the health of a tube.
-func (l *Look) Of(t *Tube) (*health.Tube, error) {
-	err := l.lookAtWorkers()
-	l.see(t)
-	return &l.tube, err
+func (s *Survey) Of(t *Tube) (*health.Tube, error) {
+	err := s.lookAtWorkers()
+	s.see(t)
+	return &s.tube, err
 }
 
 // lookAtWorkers sets the workers of all tubes.
-func (l *Look) lookAtWorkers() (err error) {
-	if l.Workers != nil && l.workers == nil {
-		l.workers, err = l.Workers()
+func (s *Survey) lookAtWorkers() (err error) {
+	if s.Workers != nil && s.workers == nil {
+		s.workers, err = s.Workers()
 	}
 	return err
 }
 
-// findings appends the findings of a tube without their texts, and sets l.tube.
-func (l *Look) findings(found []health.Finding, t *Tube) []health.Finding {
-	l.see(t)
-	return l.tube.Terse(found)
+// findings appends the findings of a tube without their texts, and sets s.tube.
+func (s *Survey) findings(found []health.Finding, t *Tube) []health.Finding {
+	s.see(t)
+	return s.tube.Terse(found)
 }
 
-// see sets l.tube to the health of a tube.
-func (l *Look) see(t *Tube) {
-	one := &l.tube
+// see sets s.tube to the health of a tube.
+func (s *Survey) see(t *Tube) {
+	one := &s.tube
 	*one = t.Health()
-	one.PausedBy = l.Pausers[t.Name]
-	if l.Growth != nil {
-		l.Growth(one)
+	one.PausedBy = s.Pausers[t.Name]
+	if s.Growth != nil {
+		s.Growth(one)
 	}
-	if l.workers == nil {
+	if s.workers == nil {
 		return
 	}
-	if one.Workers = l.workers[t.Name]; one.Workers == nil {
+	if one.Workers = s.workers[t.Name]; one.Workers == nil {
 		one.Workers = new(health.Workers) // none holds a job
 	}
 }

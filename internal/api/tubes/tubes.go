@@ -46,9 +46,9 @@ func CompareBacklog(a, b *Tube, most uint64) int {
 // Backlog returns the number of ready and buried jobs.
 func (t *Tube) Backlog() uint64 { return t.Ready + t.Buried }
 
-// A Look is a survey of all tubes that a client may see. Functions that are nil have no
+// A Survey looks at all tubes that a client may see. Functions that are nil have no
 // data.
-type Look struct {
+type Survey struct {
 	Each func(tell func(*Tube)) error
 
 	// Rates returns the rates of a column by tube.
@@ -92,9 +92,9 @@ var columns = map[string]column{
 	"timeouts":     func(t *Tube) int64 { return int64(t.Timeouts) },
 	"releases":     func(t *Tube) int64 { return int64(t.Releases) },
 	"buries":       func(t *Tube) int64 { return int64(t.Buries) },
-	"attention":    noRate, // see Look.attention
+	"attention":    noRate, // see Survey.attention
 
-	"put_per_second":     noRate, // see Look.Rates
+	"put_per_second":     noRate, // see Survey.Rates
 	"deleted_per_second": noRate,
 }
 
@@ -119,10 +119,10 @@ func pauseLeft(t *Tube) int64 {
 }
 
 // attention sorts tubes by the severity of their findings.
-func (l *Look) attention(t *Tube) (weight int64) {
-	l.room = l.findings(l.room[:0], t) // computed for each tube of the survey
-	for i := range l.room {
-		if l.room[i].Severity == health.Bad {
+func (s *Survey) attention(t *Tube) (weight int64) {
+	s.room = s.findings(s.room[:0], t) // computed for each tube of the survey
+	for i := range s.room {
+		if s.room[i].Severity == health.Bad {
 			weight += 1 << 50
 		} else {
 			weight += 1 << 40
@@ -194,7 +194,7 @@ func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 // List returns a page of the matching tubes, by name unless an order is given. It surveys
 // all tubes, but stores only those of the page. A page of all tubes by name has no
 // counts.
-func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
+func (s *Survey) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 	matches, err := tubeFilter(in)
 	if err != nil {
 		return page, err
@@ -207,8 +207,8 @@ func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 	if err != nil {
 		return page, admin.Problemf(http.StatusBadRequest, "%v", err)
 	}
-	if strings.HasSuffix(q.Column, "_per_second") && l.Rates != nil {
-		rates := l.Rates(q.Column)
+	if strings.HasSuffix(q.Column, "_per_second") && s.Rates != nil {
+		rates := s.Rates(q.Column)
 		q.Key = keyOf(func(t *Tube) int64 {
 			if rate, ok := rates[t.Name]; ok {
 				return rate
@@ -217,13 +217,13 @@ func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 		})
 	}
 	if q.Column == "attention" {
-		if err := l.lookAtWorkers(); err != nil {
+		if err := s.lookAtWorkers(); err != nil {
 			return page, err
 		}
-		q.Key = keyOf(l.attention)
+		q.Key = keyOf(s.attention)
 	}
 	var jobs admin.JobCounts
-	err = l.Each(func(t *Tube) {
+	err = s.Each(func(t *Tube) {
 		if matches(t) {
 			jobs.Ready += t.Ready
 			jobs.Reserved += t.Reserved

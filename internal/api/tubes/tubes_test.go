@@ -8,7 +8,7 @@ import (
 
 // Where nobody knows how often something happens in a tube, as at a beanstalkd, all tubes have the same place in that order.
 func TestNoRates(t *testing.T) {
-	look := Look{Each: func(tell func(*Tube)) error {
+	look := Survey{Each: func(tell func(*Tube)) error {
 		tell(&Tube{Name: "b"})
 		tell(&Tube{Name: "a"})
 		return nil

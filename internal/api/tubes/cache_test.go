@@ -10,9 +10,9 @@ import (
 
 func none(context.Context, func(*Tube)) error { return nil }
 
-// Who waits for the look of another one waits no longer when its client goes.
-func TestWaitForLook(t *testing.T) {
-	var s Shared[Tube]
+// A call that waits for the survey of another one ends with its own context.
+func TestWaitForSurvey(t *testing.T) {
+	var s Cache[Tube]
 	one, isNew := s.take(time.Hour)
 	if !isNew {
 		t.Fatal("there was one")
@@ -28,15 +28,15 @@ func TestWaitForLook(t *testing.T) {
 	}
 }
 
-// A look that fails or panics has failed for those who wait for it, and the next one is another.
-func TestBrokenLook(t *testing.T) {
+// A survey that fails or panics fails for all calls that wait for it, but not for later ones.
+func TestBrokenSurvey(t *testing.T) {
 	failed := errors.New("the server is gone")
 	for _, look := range []func(context.Context, func(*Tube)) error{
 		func(context.Context, func(*Tube)) error { return failed },
 		func(context.Context, func(*Tube)) error { panic(failed) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var s Shared[Tube]
+			var s Cache[Tube]
 			begin, waiting := make(chan bool), make(chan error)
 			go func() {
 				defer func() { recover() }()
@@ -59,10 +59,10 @@ func TestBrokenLook(t *testing.T) {
 	}
 }
 
-// A look is kept no longer than it is of use.
-func TestLookIsDropped(t *testing.T) {
+// A survey is dropped when it is too old.
+func TestSurveyIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s Shared[Tube]
+		var s Cache[Tube]
 		s.Each(t.Context(), time.Second, none, nil)
 		if _, isNew := s.take(time.Hour); isNew {
 			t.Error("it is gone at once")

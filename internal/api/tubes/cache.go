@@ -9,15 +9,15 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// Shared keeps the last survey of all tubes, or of all sessions that hold jobs. Callers
+// Cache keeps the last survey of all tubes, or of all sessions that hold jobs. Callers
 // that accept an older survey share it. The zero value is ready for use.
-type Shared[T any] struct {
+type Cache[T any] struct {
 	mu   sync.Mutex
-	last *seen[T] // nil if there is no usable survey
+	last *snapshot[T] // nil if there is no usable survey
 }
 
-// A seen is the result of a survey.
-type seen[T any] struct {
+// A snapshot is the result of a survey.
+type snapshot[T any] struct {
 	begun time.Time
 	done  chan struct{} // closed when the survey has ended
 	all   []T
@@ -27,7 +27,7 @@ type seen[T any] struct {
 // Each calls tell for all elements of a survey that started at most age ago. Concurrent
 // calls share the survey of the first call, which continues if that client disconnects.
 // If the survey fails or panics, it fails for all waiting calls, but for no later call.
-func (s *Shared[T]) Each(ctx context.Context, age time.Duration, look func(ctx context.Context, tell func(*T)) error, tell func(*T)) error {
+func (s *Cache[T]) Each(ctx context.Context, age time.Duration, look func(ctx context.Context, tell func(*T)) error, tell func(*T)) error {
 	one, isNew := s.take(age)
 	if isNew {
 		s.see(context.WithoutCancel(ctx), one, look)
@@ -45,11 +45,11 @@ func (s *Shared[T]) Each(ctx context.Context, age time.Duration, look func(ctx c
 }
 
 // take returns the last survey if it started at most age ago, and otherwise a new one.
-func (s *Shared[T]) take(age time.Duration) (one *seen[T], isNew bool) {
+func (s *Cache[T]) take(age time.Duration) (one *snapshot[T], isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil || time.Since(s.last.begun) > age {
-		s.last, isNew = &seen[T]{begun: time.Now(), done: make(chan struct{})}, true
+		s.last, isNew = &snapshot[T]{begun: time.Now(), done: make(chan struct{})}, true
 	}
 	return s.last, isNew
 }
@@ -57,7 +57,7 @@ func (s *Shared[T]) take(age time.Duration) (one *seen[T], isNew bool) {
 // errBroken is the error of calls that waited for a survey that panicked.
 var errBroken = admin.Problemf(http.StatusInternalServerError, "the survey of the queue failed")
 
-func (s *Shared[T]) see(ctx context.Context, one *seen[T], look func(ctx context.Context, tell func(*T)) error) {
+func (s *Cache[T]) see(ctx context.Context, one *snapshot[T], look func(ctx context.Context, tell func(*T)) error) {
 	one.err = errBroken
 	defer func() {
 		if close(one.done); one.err != nil {
@@ -67,7 +67,7 @@ func (s *Shared[T]) see(ctx context.Context, one *seen[T], look func(ctx context
 	one.err = look(ctx, func(t *T) { one.all = append(one.all, *t) })
 }
 
-func (s *Shared[T]) drop(one *seen[T]) {
+func (s *Cache[T]) drop(one *snapshot[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == one {
@@ -76,7 +76,7 @@ func (s *Shared[T]) drop(one *seen[T]) {
 }
 
 // Forget drops the last survey after a change, so that clients see their changes.
-func (s *Shared[T]) Forget() {
+func (s *Cache[T]) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = nil
