@@ -192,9 +192,6 @@ func (e *Engine) admit(kind ChangeKind, t *tube, body uint32) Outcome {
 	return e.opt.Admit(kind, t.name, int(body))
 }
 
-// holderOf returns the session that holds a reserved job.
-func (e *Engine) holderOf(j *job) *Session { return e.sessions[e.jobs.held(j).holder] }
-
 // tubeOfJob returns the tube of a job.
 func (e *Engine) tubeOfJob(j *job) *tube { return e.tubes[j.tube()] }
 
