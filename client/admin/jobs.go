@@ -245,7 +245,7 @@ type Failures struct {
 	Total *uint64 `json:"total,omitempty"`
 }
 
-// A FailureGroup has the jobs of a tube in a state that failed for the same reason.
+// A FailureGroup describes the jobs of a tube in a state that failed for the same reason.
 type FailureGroup struct {
 	Tube   string `json:"tube" as:"TubeName"`
 	State  string `json:"state" as:"State"`

@@ -262,16 +262,18 @@ func (c *Client) GetSchedule(ctx context.Context, in *OfSchedule) (Schedule, err
 // SetSchedule is PUT /schedules/{schedule}. Set the whole definition of a schedule.
 //
 // It is durable and overrides the configuration file. The client needs the rights manage
-// and put on the tube, and on the tube of an earlier definition. If the times change, runs
-// count from now.
+// and put on the tube, and on the tube of an earlier definition. If the times change,
+// runs count from now.
 func (c *Client) SetSchedule(ctx context.Context, in *SetSchedule) (Schedule, error) {
 	return ask[Schedule](ctx, c, "PUT /schedules/{schedule}", in)
 }
 
-// RemoveSchedule is DELETE /schedules/{schedule}. Remove the run-time definition of a schedule.
+// RemoveSchedule is DELETE /schedules/{schedule}. Remove the run-time definition of a
+// schedule.
 //
-// Its jobs remain. A definition in the configuration file applies again; the status is 409
-// if there is no other definition. The client needs the rights manage and put on the tube.
+// Its jobs remain. A definition in the configuration file applies again; the status is
+// 409 if there is no other definition. The client needs the rights manage and put on the
+// tube.
 func (c *Client) RemoveSchedule(ctx context.Context, in *OfSchedule) error {
 	return c.Do(ctx, "DELETE /schedules/{schedule}", in, nil)
 }
@@ -292,8 +294,8 @@ func (c *Client) PauseSchedule(ctx context.Context, in *OfSchedule) error {
 
 // ResumeSchedule is POST /schedules/{schedule}/resume. End the pause of a schedule.
 //
-// Runs during the pause do not count as missed. The client needs the rights manage and put
-// on the tube.
+// Runs during the pause do not count as missed. The client needs the rights manage and
+// put on the tube.
 func (c *Client) ResumeSchedule(ctx context.Context, in *OfSchedule) error {
 	return c.Do(ctx, "POST /schedules/{schedule}/resume", in, nil)
 }

@@ -20,7 +20,7 @@ type Policies struct {
 	Policies []Policy `json:"policies"`
 }
 
-// A Policy has the settings of a pattern from one source.
+// A Policy contains the settings of a pattern from one source.
 type Policy struct {
 	Pattern string `json:"pattern" minlen:"1"`
 	Source  string `json:"source" enum:"file,runtime"` // `file` is the configuration file, `runtime` the API or a command.
@@ -30,7 +30,7 @@ type Policy struct {
 	Warnings []string          `json:"warnings,omitempty" maxitems:"99"` // Settings that are allowed but probably unintended.
 }
 
-// TubePolicy has the effective settings of a tube. The tube need not exist.
+// TubePolicy contains the effective settings of a tube. The tube need not exist.
 type TubePolicy struct {
 	Tube     string           `json:"tube" as:"TubeName"`
 	Settings []SettingInForce `json:"settings"`

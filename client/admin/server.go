@@ -75,7 +75,7 @@ type Journal struct {
 	LiveBytes int64  `json:"live_bytes"`
 }
 
-// History has time series of the server or of a tube.
+// History contains time series of the server or of a tube.
 type History struct {
 	Step   int64                 `json:"step" min:"1"` // Seconds between two values.
 	End    int64                 `json:"end"`          // End of the period of the last value, in seconds since 1970.

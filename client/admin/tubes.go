@@ -49,7 +49,7 @@ type Tubes struct {
 	Jobs     *JobCounts `json:"jobs,omitempty"`     // Jobs of all matching tubes.
 }
 
-// A Tube has the counters of a tube.
+// A Tube contains the counters of a tube.
 type Tube struct {
 	Name      string    `json:"name" as:"TubeName"`
 	Jobs      JobCounts `json:"jobs"`
@@ -97,7 +97,7 @@ type Durations struct {
 	Seconds float64 `json:"seconds"` // Sum of the durations.
 }
 
-// Recent has the last minutes of a tube.
+// Recent describes the last minutes of a tube.
 type Recent struct {
 	Step             int64    `json:"step" min:"1"` // Seconds between two values.
 	Ready            []uint64 `json:"ready"`

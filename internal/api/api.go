@@ -27,7 +27,7 @@ const Prefix = admin.Prefix
 
 // Options configures an API.
 type Options struct {
-	// Server has the connections. It is required.
+	// Server provides the connections. It is required.
 	Server *server.Server
 
 	// Identify returns the identity of a request, or false if the client must identify

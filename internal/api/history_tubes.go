@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/history"
 )
 
-// A tubeSample has the values of a tube at a time. Counters are truncated to 32 bits,
+// A tubeSample contains the values of a tube at a time. Counters are truncated to 32 bits,
 // because only their differences are used.
 type tubeSample struct {
 	ready, reserved, delayed, buried                   uint32
@@ -31,7 +31,7 @@ func (s *tubeSample) since(before *tubeSample) history.Values {
 	}
 }
 
-// A tubeHistory has up to tubeSamples samples of a tube, the oldest first.
+// A tubeHistory contains up to tubeSamples samples of a tube, the oldest first.
 type tubeHistory struct {
 	samples []tubeSample
 	seen    int64 // Unix time of the newest sample

@@ -83,7 +83,7 @@ func OperationOf(pattern string) (id string, ok bool) {
 	return "", false
 }
 
-// byRoute has the operations by route and by pattern.
+// byRoute contains the operations by route and by pattern.
 var byRoute = sync.OnceValue(func() map[string]*operation {
 	all := make(map[string]*operation)
 	for _, o := range operations() {

@@ -110,7 +110,7 @@ func (r *request) beginScan(kind scanKind) (end func(), err error) {
 	t, who := r.api.throttle, r.caller.Share()
 	for waited := time.Duration(0); !t.start(kind, who); waited += walkInterval {
 		if waited >= scanPatience {
-			return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists or exports are running, by you or by others: try again").After(scanPatience)
+			return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists or exports are running; retry later").After(scanPatience)
 		}
 		select {
 		case <-time.After(walkInterval):

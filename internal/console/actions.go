@@ -236,8 +236,8 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 	return one
 }
 
-// stateAfter is the state of the jobs after an action on many jobs, or the field that has
-// it.
+// stateAfter contains the state of jobs after a bulk action, or the form field with that
+// state.
 var stateAfter = map[string]string{"Kick": "ready", "Bury": "buried", "Release": "ready", "Move": "state"}
 
 // taskPatience is the number of seconds that a page waits for a task to end.

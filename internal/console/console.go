@@ -66,7 +66,7 @@ type Console struct {
 //go:embed templates
 var templateFiles embed.FS
 
-// templates has a set for each page: its definitions and the layout.
+// templates contains a set for each page: its definitions and the layout.
 var templates = forEachPage(func(files ...string) *template.Template {
 	return template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, files...))
 })

@@ -22,7 +22,7 @@ var spans = []span{
 	{"7d", "", 3600, 168, 3600, "an hour", "Mon 15:04"}, {"31d", "", 3600, 744, 3600, "an hour", "2 Jan 15:04"},
 }
 
-// A historyView has the charts of a page for a span.
+// A historyView contains the charts of a page for a span.
 type historyView struct {
 	Charts chartStrip
 	Span   string
@@ -119,7 +119,7 @@ func (a *axis) firstFailure(h *admin.History) string {
 	return a.time(float64(first))
 }
 
-// An axis has the times of a history's samples.
+// An axis contains the times of a history's samples.
 type axis struct {
 	end             int64 // Unix time of the end of the last sample
 	step            float64

@@ -37,7 +37,7 @@ type listRow struct {
 	Fixed          bool // the user cannot change it
 }
 
-// A cell is a cell of a row.
+// A cell is a value of a row, with its appearance.
 type cell struct {
 	ID, Text, Class, Label string
 	Title, Link            string

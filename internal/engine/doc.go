@@ -21,9 +21,9 @@
 // of a size class (bodies.go), and a radix tree finds it by id (index.go). To the garbage
 // collector, ten million jobs are 200,000 objects. A job is in one of its tube's three
 // queues, ready, delayed or buried, or in the queue of the session that reserved it
-// (queue.go). If jobs arrive in order, the cost of a put, reserve or delete does not depend
-// on their number. One heap of timers contains all tubes and sessions with due times
-// (timer.go).
+// (queue.go). If jobs arrive in order, the cost of a put, reserve or delete does not
+// depend on their number. One heap of timers contains all tubes and sessions with due
+// times (timer.go).
 //
 // # What takes several turns
 //

@@ -38,9 +38,9 @@ func (heldKey) Moved(int) {}
 // 0.2 ms.
 const maxTold = 64
 
-// A Cursor is a position in a list, after a job. The zero value is the beginning. A cursor
-// is also valid for later lists of the same tube and state: a reader that goes from page to
-// page sees each job exactly once that stays in the list and keeps its key.
+// A Cursor is a position in a list, after a job. The zero value is the beginning. A
+// cursor is also valid for later lists of the same tube and state: a reader that goes
+// from page to page sees each job exactly once that stays in the list and keeps its key.
 type Cursor struct{ after key }
 
 // String returns the cursor as text: hexadecimal digits and a dot, or nothing for
@@ -82,9 +82,9 @@ func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageS
 // number of reserved jobs in the tube.
 func (p *PageSearch) Memory() int64 { return int64(cap(p.found)) * 16 }
 
-// ContinuePage executes a slice of a search and reports whether more remains. It calls each
-// with the current stats of the jobs, in order, and the cursor after each. If it reports
-// fewer than n jobs, the list has no more.
+// ContinuePage executes a slice of a search and reports whether more remains. It calls
+// each with the current stats of the jobs, in order, and the cursor after each. If it
+// reports fewer than n jobs, the list has no more.
 func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, at Cursor)) (more bool) {
 	t := e.byName[p.tube]
 	if t == nil {
@@ -107,8 +107,8 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 	return false
 }
 
-// continueHeld is ContinuePage for reserved jobs. It skips jobs that were touched or given
-// back since it found them.
+// continueHeld is ContinuePage for reserved jobs. It skips jobs that were touched or
+// given back since it found them.
 func (e *Engine) continueHeld(now int64, t *tube, p *PageSearch, each func(st JobStats, at Cursor)) (more bool) {
 	n := 0
 	for ; p.session < len(e.sessions); n, p.session, p.from = n+1, p.session+1, p.after {

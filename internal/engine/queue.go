@@ -6,19 +6,20 @@ import (
 	"sort"
 )
 
-// A queue contains jobs in the order of their keys. It is a B+tree of a fixed height: pages
-// of references to leaves, and leaves of slots. The job records contain the keys.
+// A queue contains jobs in the order of their keys. It is a B+tree of a fixed height:
+// pages of references to leaves, and leaves of slots. The job records contain the keys.
 //
-// Most jobs arrive in order, and most leave at the head. A job whose key is after all others
-// is appended to the last leaf. Only a job between others splits a leaf. So both ends touch
-// a few cache lines, whatever the number of jobs, and a job takes little more than 8 bytes.
+// Most jobs arrive in order, and most leave at the head. A job whose key is after all
+// others is appended to the last leaf. Only a job between others splits a leaf. So both
+// ends touch a few cache lines, whatever the number of jobs, and a job takes little more
+// than 8 bytes.
 //
-// I19. n counts the jobs of the leaves. head and tail are the first and the last leaf. Only
-// the leaf of an empty queue is empty.
+// I19. n counts the jobs of the leaves. head and tail are the first and the last leaf.
+// Only the leaf of an empty queue is empty.
 //
-// I20. The keys of the jobs ascend, and none is after last. None is before low of its page
-// or leaf, except in the first one, and none is at or after low of the next. pos of a job is
-// the number of its leaf.
+// I20. The keys of the jobs ascend, and none is after last. None is before low of its
+// page or leaf, except in the first one, and none is at or after low of the next. pos of
+// a job is the number of its leaf.
 type queue struct {
 	jobs       *jobSlab
 	n          int
@@ -46,8 +47,8 @@ type leaf struct {
 	from    uint8
 }
 
-// An entry is a job with a hint, the upper half of its key. Because of the hints, a search
-// reads few records.
+// An entry is a job with a hint, the upper half of its key. Because of the hints, a
+// search reads few records.
 type entry struct {
 	hint uint32
 	slot slot
@@ -58,8 +59,8 @@ const (
 	pageLeaves = 512
 )
 
-// A key orders the jobs of a queue: ready jobs by priority and id, other jobs by their due
-// time, or rank in the order of burying, and id.
+// A key orders the jobs of a queue: ready jobs by priority and id, other jobs by their
+// due time, or rank in the order of burying, and id.
 type key struct{ first, id uint64 }
 
 func (k key) before(o key) bool { return k.first < o.first || k.first == o.first && k.id < o.id }
@@ -194,8 +195,8 @@ func (q *queue) find(k key) (page, at int) {
 	return page, sort.Search(len(refs)-1, func(n int) bool { return k.before(refs[n+1].low) })
 }
 
-// insert adds a leaf at a position of a page. If the page is full, insert splits it, or adds
-// a page after it.
+// insert adds a leaf at a position of a page. If the page is full, insert splits it, or
+// adds a page after it.
 func (q *queue) insert(page, at int, low key) *leaf {
 	const half = pageLeaves / 2
 	refs := q.pages[page].leaves
@@ -249,8 +250,8 @@ func (q *queue) next(k key) slot {
 	return none
 }
 
-// find returns the position of the first job after a key. Most keys are after those of all
-// jobs with the same hint.
+// find returns the position of the first job after a key. Most keys are after those of
+// all jobs with the same hint.
 func (l *leaf) find(jobs *jobSlab, k key) int {
 	all, hint := l.entries[l.from:], k.entry(none).hint
 	n := sort.Search(len(all), func(m int) bool { return hint < all[m].hint })

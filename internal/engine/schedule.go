@@ -322,8 +322,8 @@ func (e *Engine) mark(d *scheduled, m Mark) Outcome {
 	return o
 }
 
-// SetSchedule sets the definition of a schedule, in place of an earlier one; an empty text
-// removes it. The caller has checked the text. The outcome is TooBig if there are
+// SetSchedule sets the definition of a schedule, in place of an earlier one; an empty
+// text removes it. The caller has checked the text. The outcome is TooBig if there are
 // MaxSchedules.
 func (e *Engine) SetSchedule(name, text string) Outcome {
 	s := &e.schedules
@@ -340,7 +340,8 @@ func (e *Engine) PauseSchedule(name string) Outcome {
 	return e.markNow(name, func(m *Mark) { m.Paused = true })
 }
 
-// ResumeSchedule ends a pause. Runs before wall, in ns since 1970, do not count as missed.
+// ResumeSchedule ends a pause. Runs before wall, in ns since 1970, do not count as
+// missed.
 func (e *Engine) ResumeSchedule(wall int64, name string) Outcome {
 	return e.markNow(name, func(m *Mark) {
 		if m.Paused {
@@ -364,8 +365,8 @@ func (e *Engine) markNow(name string, change func(m *Mark)) Outcome {
 	return o
 }
 
-// RunSchedule puts the job of a schedule now, in addition to its runs. wall is the time in
-// ns since 1970.
+// RunSchedule puts the job of a schedule now, in addition to its runs. wall is the time
+// in ns since 1970.
 func (e *Engine) RunSchedule(now, wall int64, name string) (id uint64, o Outcome) {
 	d := e.scheduleNamed(name)
 	if d == nil {

@@ -27,8 +27,8 @@ func (e *Engine) Tick(now int64) {
 	}
 }
 
-// Next returns the time at which Tick or RunSchedules must be called next, or Never. It can
-// be too early.
+// Next returns the time at which Tick or RunSchedules must be called next, or Never. It
+// can be too early.
 func (e *Engine) Next() int64 {
 	if e.outdated() {
 		return e.now

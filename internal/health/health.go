@@ -234,8 +234,8 @@ func (s *Server) Findings(found []Finding) []Finding {
 	return found
 }
 
-// PilesUpAfter is the number of runs, each of which found the previous job of its schedule
-// ready, delayed or reserved, after which the jobs of the schedule pile up.
+// PilesUpAfter is the number of runs, each of which found the previous job of its
+// schedule ready, delayed or reserved, after which the jobs of the schedule pile up.
 const PilesUpAfter = 5
 
 // A Schedule describes a schedule.

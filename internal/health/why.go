@@ -182,7 +182,7 @@ func (t *Tube) busy() string {
 	case w.Busy == 0 && t.Counted.Over > 0:
 		return fmt.Sprintf("%s and none reserves", count(t.Watching, "worker watches", "workers watch"))
 	case w.Busy == 0:
-		return fmt.Sprintf("%s, and none waits for a job or holds one", t.workers())
+		return fmt.Sprintf("%s, none of which waits for a job or holds one", t.workers())
 	case w.Busy < t.Watching:
 		return fmt.Sprintf("%s, %s%s, and no other waits for a job", t.workers(), count(w.Busy, "of them holds jobs", "of them hold jobs"), longest)
 	case w.Busy == 1:

@@ -39,7 +39,7 @@ func TestWhy(t *testing.T) {
 
 		// Workers that neither wait nor hold a job reserve nothing only if the tube counted no
 		// reservation.
-		{Tube{Ready: 1, Watching: 2}, "", "2 workers, and none waits for a job or holds one; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 2}, "", "2 workers, none of which waits for a job or holds one; 1 job is ready"},
 		{Tube{Ready: 1, Watching: 2, Workers: none, Counted: Counts{Over: time.Minute}}, "", "2 workers watch and none reserves; 1 job is ready"},
 		{Tube{Ready: 1, Watching: 1, Waits: SlowAfter, Workers: none, Counted: Counts{Over: Lately}}, Warning, "1 worker watches and none reserves; 1 job is ready, the next for 10 min"},
 		{Tube{Ready: 1, Watching: 1, Workers: none, Counted: Counts{Over: Lately, Reserved: 530}}, "", "1 worker; 530 jobs were reserved in the last 10 min; 1 job is ready"},

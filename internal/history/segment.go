@@ -21,7 +21,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A Point has the values of a tube. The name of the whole server's point is empty.
+// A Point contains the values of a tube. The name of the whole server's point is empty.
 type Point struct {
 	Tube string
 	Values
@@ -45,7 +45,7 @@ type segment struct {
 	written int // bytes of data
 }
 
-// A block has the values of all tubes at a time, or a change.
+// A block contains the values of all tubes at a time, or a change.
 type block struct {
 	time     int64 // in ms; for points, the end of the period
 	off, end int   // range of the points or text in data

@@ -33,7 +33,7 @@ const (
 	day    = 24 * hour
 )
 
-// kinds has the names of the files, the time that a file covers, the time after which it
+// kinds contains the names of the files, the time that a file covers, the time after which it
 // is removed, and the part of the limit that the kind can use.
 var kinds = [NumKinds]struct {
 	name         string

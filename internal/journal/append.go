@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Append implements broker.Log. Admit has reserved room for each change except TubeGone,
-// for which no client waits. Reserved room always exists, and a failed log keeps appended
+// Append implements broker.Log. Admit has reserved space for each change except TubeGone,
+// for which no client waits. Reserved space always exists, and a failed log keeps appended
 // records. Therefore Append cannot fail.
 func (j *Journal) Append(changes []engine.Change) error {
 	for i := range changes {

@@ -8,8 +8,8 @@ import (
 
 // persistentState contains the state that does not belong to a job, from its last
 // records: each pause and each named text (see engine.ChangeKind.IsNamed). Cleaning must
-// not lose one with its segment. There can be very many pauses, and cleaning must find the
-// pauses of the oldest segment without a search through the others.
+// not lose one with its segment. There can be very many pauses, and cleaning must find
+// the pauses of the oldest segment without a search through the others.
 type persistentState struct {
 	at    map[string]stateEntry // J4: by keyOf
 	queue []placed              // J4: all keys of at, and stale ones, by segment

@@ -112,7 +112,7 @@ func Parse(text string) (*Query, error) {
 
 const blanks = " \t\r\n"
 
-// A parser has the rest of the text.
+// A parser contains the rest of the text.
 type parser struct {
 	rest  string
 	parts int

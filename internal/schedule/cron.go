@@ -142,7 +142,8 @@ func (f *field) value(text string, column int) (int, error) {
 	return n, nil
 }
 
-// maxYears is the number of years in which each expression occurs: 2100 is not a leap year.
+// maxYears is the number of years in which each expression occurs: 2100 is not a leap
+// year.
 const maxYears = 9
 
 // seek returns the first local minute from t on, or the last one until t if dir is -1. It
@@ -174,8 +175,8 @@ func (c *cron) seek(t time.Time, dir int) time.Time {
 	return time.Time{}
 }
 
-// hasDay reports whether a day matches. As in other crons, one of both fields is enough if
-// neither starts with *.
+// hasDay reports whether a day matches. As in other crons, one of both fields is enough
+// if neither starts with *.
 func (c *cron) hasDay(day int, weekday time.Weekday) bool {
 	byDay, byWeekday := c.days>>day&1 == 1, c.weekdays>>weekday&1 == 1
 	if c.either {
@@ -191,8 +192,8 @@ func (c *cron) local(moment int64) time.Time {
 }
 
 // moment returns the moment of a local minute: its first occurrence, or the next valid
-// moment if it does not occur. It does not use time.Time.ZoneBounds, whose end is wrong on
-// the last day of leap years from 2040 on.
+// moment if it does not occur. It does not use time.Time.ZoneBounds, whose end is wrong
+// on the last day of leap years from 2040 on.
 func (c *cron) moment(local time.Time) int64 {
 	const farthest = 26 * 60 * 60 // no zone is as far from UTC
 	at := local.Unix()

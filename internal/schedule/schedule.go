@@ -128,8 +128,8 @@ func Compile(name string, settings map[string]string) (*engine.Schedule, error) 
 	return s, errors.Join(c.wrong...)
 }
 
-// CompileText is Compile for a stored text, as [engine.Options] needs it. It returns nil if
-// this version cannot read the text.
+// CompileText is Compile for a stored text, as [engine.Options] needs it. It returns nil
+// if this version cannot read the text.
 func CompileText(name, text string) *engine.Schedule {
 	s, err := Compile(name, Parse(text))
 	if err != nil {

@@ -47,7 +47,7 @@ type FS interface {
 	// and never waits for another process.
 	Open(name string) (File, error)
 
-	// OpenWrite opens an existing file for reading and writing. Like Open it refuses
+	// OpenWrite opens an existing file for reading and writing. Like Open, it refuses
 	// files that are not regular.
 	OpenWrite(name string) (File, error)
 

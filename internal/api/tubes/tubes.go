@@ -60,7 +60,7 @@ type Survey struct {
 	// Workers returns the workers by tube.
 	Workers func() (map[string]*health.Workers, error)
 
-	// Pausers has the identities that paused tubes.
+	// Pausers contains the identities that paused tubes.
 	Pausers map[string]string
 
 	workers map[string]*health.Workers

@@ -214,9 +214,9 @@ func (ins *inspection) verdict() error {
 	case len(ins.damage) > 0:
 		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, cliutil.Count(len(ins.damage), "place"), advice.Repair(ins.dir))
 	case ins.mixed:
-		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, &journal.MixedError{Files: ins.waiting}))
+		return fmt.Errorf("a server would not start: %w", advice.Explain(ins.dir, &journal.MixedError{Files: ins.waiting}))
 	case ins.incomplete && len(ins.waiting) == 0:
-		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, journal.ErrAdopting))
+		return fmt.Errorf("a server would not start: %w", advice.Explain(ins.dir, journal.ErrAdopting))
 	case ins.binlog.Damaged():
 		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there imports the intact records)", ins.dir)
 	case ins.report.Segments == 0 && len(ins.waiting) == 0:

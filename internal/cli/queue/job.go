@@ -89,7 +89,7 @@ func describe(j *jobjson.Job) string {
 	return text
 }
 
-// describeFailure returns the end of the last attempt and the reason, on a line each.
+// describeFailure returns two lines: the end of the last attempt, and its reason.
 func describeFailure(f *admin.Failure) (text string) {
 	at := func(seconds int64) string { return time.Unix(seconds, 0).Format(time.RFC3339) }
 	if f.Attempt > 0 {

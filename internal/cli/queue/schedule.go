@@ -109,7 +109,7 @@ the whole definition, and prints the next runs.
 	for _, f := range scheduleFlags {
 		settings[f[0]] = cmd.Flags().String(f[0], "", f[1])
 	}
-	cmd.Flags().StringVar(&file, "body-file", "", "read the body from this `FILE`")
+	cmd.Flags().StringVar(&file, "body-file", "", "read the body from `FILE`")
 	return cmd
 }
 

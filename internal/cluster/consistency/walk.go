@@ -8,8 +8,9 @@ const (
 )
 
 // A walk visits all jobs of an engine, each as the JobPut that would restore it, then all
-// pauses, in slices of one turn each. The last slice visits the named texts. It visits each
-// item that exists during the whole walk exactly once. The zero walk is at the start.
+// pauses, in slices of one turn each. The last slice visits the named texts. It visits
+// each item that exists during the whole walk exactly once. The zero walk is at the
+// start.
 type walk struct {
 	next  int64        // the next job; see engine.NextSnapshot
 	names engine.Names // names of the tubes, set after the last job

@@ -86,7 +86,7 @@ func (c *Core) gather() {
 
 // proposals tracks the proposals of an epoch. Invariant:
 //
-//  4. written has the indexes of the entries that Raft has given out to be written and
+//  4. written contains the indexes of the entries that Raft has given out to be written and
 //     that are not committed, in order. Before them, committed entries of the epoch are
 //     committed.
 type proposals struct {

@@ -12,7 +12,7 @@ type Report struct {
 	LastID uint64       // the highest id in any record that counts, or 0
 
 	// Missing contains missing files between the first and the last one, as ranges of
-	// names. Ignored contains names that resemble beanstalkd's, but that it would not
+	// names. Ignored contains names that resemble beanstalkd's but that it would not
 	// open.
 	Missing []string
 	Ignored []string

@@ -103,7 +103,7 @@ func (l *Ledger[K]) Inserted(key K, id uint64) {
 	l.failed(l.identify(key, id))
 }
 
-// Clear records that a job can be deleted from now on without a record.
+// Clear records that a later deletion of a job need not be recorded.
 func (l *Ledger[K]) Clear(key K) { l.change(key, func(j *job) { j.cleared = true }) }
 
 // Delete records that the delete of a job is sent.
