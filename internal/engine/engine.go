@@ -84,8 +84,9 @@ type Engine struct {
 	limitsAge int  // number of changes of the limits
 	limited   bool // whether the limits can refuse a put
 
-	origins  map[uint64]string // origins of jobs by id; see setOrigin
-	failures map[slot]uint32   // see failureOf
+	origins      map[uint64]string // origins of jobs by id; see setOrigin
+	failures     map[slot]uint32   // see failureOf
+	mostFailures int               // maximum length of failures since the map was made
 
 	failureBuf      []byte // scratch
 	changedFailures []byte // records that changes refer to

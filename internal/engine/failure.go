@@ -172,8 +172,8 @@ func (e *Engine) setFailure(i slot, r FailureRecord) {
 		}
 	}
 	if len(r) == 0 {
-		if len(e.failures) == 0 {
-			e.failures = nil // a map never shrinks
+		if len(e.failures) == 0 && e.mostFailures > maxKeptMap {
+			e.failures, e.mostFailures = nil, 0 // a map never shrinks
 		}
 		return
 	}
@@ -187,7 +187,11 @@ func (e *Engine) setFailure(i slot, r FailureRecord) {
 		e.failures = make(map[slot]uint32)
 	}
 	e.failures[i] = at | uint32(classOf(uint32(len(r))))<<failureSlotBits
+	e.mostFailures = max(e.mostFailures, len(e.failures))
 }
+
+// maxKeptMap is the maximum size of a map of failures that is kept when it is empty.
+const maxKeptMap = 1024
 
 // noteEnd records how the attempt of a reserved job ends, and keeps the note of its
 // worker. The Log has admitted the change.
