@@ -114,7 +114,7 @@ func TestAdmitRefusesPut(t *testing.T) {
 	}
 }
 
-// Kick stops at the first refusal and tells how many it did, and why no more.
+// A kick stops at the first refusal and reports the number of kicked jobs and the reason.
 func TestAdmitStopsKick(t *testing.T) {
 	for _, delay := range []uint32{0, 9} {
 		room := 3

@@ -69,8 +69,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestTubeAllocations: a tube is a record and a name, and to list them costs
-// nothing, except that the next new tube makes a copy of one page.
+// A tube needs a record and a name. Listing tubes allocates nothing, except that the next
+// new tube copies one page.
 func TestTubeAllocations(t *testing.T) {
 	e := New(Options{})
 	s := manyTubes(e, 1000)

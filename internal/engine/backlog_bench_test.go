@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// backlogs are how many jobs are in the queue beside the one that is measured.
+// backlogs are the numbers of jobs in the queue in addition to the measured job.
 var backlogs = []int{0, 1_000_000, 10_000_000}
 
-// BenchmarkBacklog is a put, a reserve and a delete in a queue of many jobs, by the
-// order in which their priorities came. It tells how many times as long as in an empty queue
-// that takes.
+// BenchmarkBacklog puts, reserves and deletes a job in a queue of many jobs with
+// different orders of priorities. It reports the ratio to an empty queue.
 func BenchmarkBacklog(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	falling := uint32(1<<32 - 1)
@@ -56,7 +55,7 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
-// BenchmarkFill puts jobs until there are many, and then begins again.
+// BenchmarkFill puts jobs until there are many, and then starts again.
 func BenchmarkFill(b *testing.B) {
 	const most = 1_000_000
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -115,7 +114,8 @@ func BenchmarkMiddle(b *testing.B) {
 	}
 }
 
-// BenchmarkEverySecond deletes every second of a million jobs, and then reserves and deletes the others.
+// BenchmarkEverySecond deletes every second of a million jobs, and then reserves and
+// deletes the others.
 func BenchmarkEverySecond(b *testing.B) {
 	const most = 1_000_000
 	for b.Loop() {
@@ -139,7 +139,7 @@ func BenchmarkEverySecond(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/most, "ns/job")
 }
 
-// BenchmarkMemory tells how many bytes of the heap a job with a 64-byte body takes.
+// BenchmarkMemory reports the heap bytes of a job with a 64-byte body.
 func BenchmarkMemory(b *testing.B) {
 	const jobs = 2_000_000
 	var ids [jobs]uint64
@@ -179,8 +179,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkDrain reserves and deletes ten million jobs in turns of a hundred, and tells
-// of the longest turn and of what the heap has kept.
+// BenchmarkDrain reserves and deletes ten million jobs in turns of a hundred. It reports
+// the longest turn and the remaining heap.
 func BenchmarkDrain(b *testing.B) {
 	const jobs, perTurn = 10_000_000, 100
 	for b.Loop() {

@@ -8,7 +8,7 @@ import (
 
 var benchBody = make([]byte, 64)
 
-// mustOK fails a benchmark that does not do what it measures.
+// mustOK fails a benchmark whose operation fails.
 func mustOK(b *testing.B, o Outcome) {
 	if o != OK {
 		b.Fatalf("outcome %v", o)
@@ -40,7 +40,7 @@ func BenchmarkPutReserveDelete(b *testing.B) {
 			}
 		})
 	}
-	// Other tubes, each with a job, are in nobody's way.
+	// Other tubes, each with a job, must have no effect.
 	b.Run("tubes=100000", func(b *testing.B) {
 		e := New(Options{})
 		s := e.Open(nil)
@@ -67,7 +67,7 @@ func BenchmarkPutReserveDelete(b *testing.B) {
 			e.Tick(0)
 		}
 	})
-	// What the log would be told.
+	// The changes that a log would receive.
 	b.Run("logged", func(b *testing.B) {
 		e := New(Options{Logged: true})
 		s := e.Open(nil)
@@ -79,8 +79,8 @@ func BenchmarkPutReserveDelete(b *testing.B) {
 	})
 }
 
-// BenchmarkWatch reserves from as many watched tubes: without a job, or waiting for one
-// in a random tube.
+// BenchmarkWatch reserves from the given number of watched tubes, without a job or
+// waiting for a job in a random tube.
 func BenchmarkWatch(b *testing.B) {
 	for _, tubes := range []int{1, 64, 10_000} {
 		for _, timeout := range []int64{0, Forever} {

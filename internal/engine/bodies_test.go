@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A slot of a class holds what belongs there, no smaller one would, and above
-// 128 bytes at most an eighth of it is wasted.
+// A slot of a class fits its bodies, no smaller slot would, and above 128 bytes at most
+// an eighth is wasted.
 func TestClasses(t *testing.T) {
 	for n := 1; n <= maxClassed; n++ {
 		c := classOf(uint32(n))
@@ -89,7 +89,7 @@ func pagesKept(pages [][]byte) int {
 	return kept
 }
 
-// TestMemoryGivenBack fills and drains a whole engine, and looks at what stays.
+// TestMemoryGivenBack fills and drains an engine, and checks the remaining memory.
 func TestMemoryGivenBack(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)
@@ -116,7 +116,7 @@ func TestMemoryGivenBack(t *testing.T) {
 	}
 }
 
-// What is stored is counted, and falls to the pages that are kept.
+// The counted memory includes all stored bodies, and falls to that of the kept pages.
 func TestMemory(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)

@@ -25,8 +25,8 @@ func (e *Engine) mustFind(id uint64) *job {
 	return j
 }
 
-// TestCheckReports breaks one thing after the other by hand. A Check that
-// misses what it is for would make every other test here worth less.
+// TestCheckReports breaks one invariant after the other. If Check missed one, every other
+// test here would be worth less.
 func TestCheckReports(t *testing.T) {
 	work := func(e *Engine) *tube { return e.byName["work"] }
 	waiting := func(e *Engine) *Session { return e.byName["quiet"].waiters.first.sess }

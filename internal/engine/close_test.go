@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A session with more than a turn should bear goes in slices, and nobody has to
-// wait for that: it is no longer counted, its jobs come back one after the other.
+// A session that is too large for a turn is closed in slices. It no longer counts, and
+// its jobs return one after the other, while other sessions work.
 func TestCloseInSlices(t *testing.T) {
 	const now = 7 * second
 	e := New(Options{})
@@ -62,8 +62,7 @@ func TestCloseInSlices(t *testing.T) {
 	}
 }
 
-// A session that has little is closed at once, even while a large one is being
-// closed.
+// A small session is closed at once, even while a large one is being closed.
 func TestCloseDoesNotQueue(t *testing.T) {
 	e := New(Options{})
 	e.slice = 10
@@ -88,8 +87,8 @@ func TestCloseDoesNotQueue(t *testing.T) {
 	}
 }
 
-// The tubes of a closed session go in slices too, and what is left is listed as
-// if they had gone at once.
+// The tubes of a closed session are removed in slices, and the lists equal those after a
+// removal at once.
 func TestCloseManyTubes(t *testing.T) {
 	var lists [][]string
 	for _, slice := range []int{1000, 7} {
@@ -121,8 +120,8 @@ func TestCloseManyTubes(t *testing.T) {
 	}
 }
 
-// To give back a job of a session that has gone takes no more work when it has held very many. A
-// tick does as little of it where changes are logged: this is none.
+// Returning a job of a closed session takes no more work if the session held very many.
+// If changes are logged, a tick does as little of it.
 func TestCloseWork(t *testing.T) {
 	for _, logged := range []bool{false, true} {
 		testCloseWork(t, Options{Logged: logged})
@@ -159,7 +158,8 @@ func testCloseWork(t *testing.T, opt Options) {
 	}
 }
 
-// All sessions go at once, whatever they are doing, and nothing is left of them but jobs that are ready.
+// All sessions go at once, whatever they are doing, and nothing is left of them but jobs
+// that are ready.
 func TestDropSessions(t *testing.T) {
 	const now = 7 * second
 	e := New(Options{Logged: true})

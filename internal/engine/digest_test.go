@@ -76,8 +76,8 @@ func TestDigestKnowsNoOrder(t *testing.T) {
 	}
 }
 
-// An engine that decides and one that is only told what was decided are equal at each
-// moment, whatever has come due, and whatever the moments are on their clocks.
+// An engine that decides and an engine that restores its decisions have equal digests at
+// each moment, whatever has come due and whatever their clocks show.
 func TestDigestOfFollower(t *testing.T) {
 	const epoch = 50 * second
 	leader, follower := New(Options{Logged: true}), New(Options{})

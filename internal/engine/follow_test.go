@@ -37,7 +37,7 @@ var groupOptions = Options{Logged: true, Policies: PolicyFunc(func(tube string) 
 	}[tube]
 })}
 
-// A logEntry is what one turn has changed.
+// A logEntry contains the changes of one turn.
 type logEntry struct {
 	term    int
 	changes []Change
@@ -49,8 +49,8 @@ func newGroup(seed uint64) *group {
 	return g
 }
 
-// elect makes an engine that has applied all that is committed the leader's, and drops what
-// is not committed, as if the leader had died.
+// elect makes an engine that has applied all committed changes the leader's, and drops
+// uncommitted changes, as if the leader had died.
 func (g *group) elect() {
 	g.log = g.log[:g.committed]
 	g.begin(g.replayed(g.committed))
@@ -65,7 +65,8 @@ func (g *group) begin(leader *Engine) {
 	}
 }
 
-// handOver makes the follower the leader, and the leader, whose decisions are all committed, the follower.
+// handOver makes the follower the leader, and the leader, whose decisions are all
+// committed, the follower.
 func (g *group) handOver() error {
 	g.committed = len(g.log)
 	g.follow(g.committed)
@@ -113,7 +114,7 @@ func (g *group) turn() {
 	}
 }
 
-// verb is one of a random session.
+// verb executes a command of a random session.
 func (g *group) verb() {
 	e, r, n := g.leader, g.src, g.src.IntN(len(g.sessions))
 	s := g.sessions[n]
@@ -158,7 +159,7 @@ func (g *group) verb() {
 	}
 }
 
-// follow lets the follower apply some of what is committed.
+// follow makes the follower apply some committed changes.
 func (g *group) follow(atMost int) {
 	for ; g.applied < g.committed && atMost > 0; atMost-- {
 		restoreAll(g.follower, g.log[g.applied].changes)
@@ -166,7 +167,7 @@ func (g *group) follow(atMost int) {
 	}
 }
 
-// compare compares the engines with others that were told what they should have.
+// compare compares the engines with others that restored the expected changes.
 func (g *group) compare() error {
 	if err := g.follower.Check(); err != nil {
 		return err

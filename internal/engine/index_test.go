@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The ids of jobs that stay behind: consecutive, or what others left of that.
+// The ids of the remaining jobs: consecutive, or with gaps.
 var idPatterns = map[string]func(k uint64) uint64{
 	"consecutive":           func(k uint64) uint64 { return k + 1 },
 	"consecutive from 2^40": func(k uint64) uint64 { return 1<<40 + k },
@@ -18,7 +18,7 @@ var idPatterns = map[string]func(k uint64) uint64{
 	"mixed":                 func(k uint64) uint64 { return k * 0x94D049BB133111EB },
 }
 
-// An indexTwin is an index beside a map.
+// An indexTwin is an index and a map with the same contents.
 type indexTwin struct {
 	t    *testing.T
 	e    Engine
@@ -60,7 +60,7 @@ func (w *indexTwin) remove(k int) {
 	w.ids = w.ids[:len(w.ids)-1]
 }
 
-// check finds each job that is there and none beside it, and has the nodes checked.
+// check finds every existing job and no other, and checks the nodes.
 func (w *indexTwin) check() {
 	w.t.Helper()
 	for id, i := range w.twin {
@@ -114,8 +114,8 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// A queue of a few jobs at a time makes a new node for sixteen of them, and the index takes
-// few bytes beside the ids, however far they are apart.
+// A queue of few jobs at a time creates a new node per sixteen ids, and the index takes
+// few bytes, however far apart the ids are.
 func TestIndexNodes(t *testing.T) {
 	w := newIndexTwin(t)
 	w.insert(5) // stays

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// The records of ten million jobs are most of what a queue of small jobs takes.
+// The records of ten million jobs are most of the memory of a queue of small jobs.
 func TestRecordSizes(t *testing.T) {
 	if n := unsafe.Sizeof(job{}); n != 48 {
 		t.Errorf("a job takes %d bytes, want 48", n)
@@ -26,8 +26,8 @@ func buryOften(e *Engine, s *Session, id uint64, times int) {
 	}
 }
 
-// A job has a cold part since its first reserve or kick, also after a restart, and none while it
-// is buried, unless its numbers are large.
+// A job has a cold part since its first reserve or kick, also after a restart, and none
+// while it is buried, unless its numbers are large.
 func TestColdPart(t *testing.T) {
 	for _, test := range []struct {
 		name string

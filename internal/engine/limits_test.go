@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A limit refuses what would go beyond it, and a delete makes room again.
+// A limit refuses a put above it, and a delete makes space again.
 func TestLimitsOfJobs(t *testing.T) {
 	const size = 100
 	body := make([]byte, size)
@@ -81,7 +81,7 @@ func TestLimitsOfJobs(t *testing.T) {
 	}
 }
 
-// A put can be refused before its body is there, as it would be later.
+// A put can be refused before its body arrives, with the same outcome as later.
 func TestCheckPut(t *testing.T) {
 	e := New(Options{Limits: Limits{Memory: 1000, Tube: func(name string) TubeLimits {
 		if name == "few" {
@@ -115,8 +115,7 @@ func TestCheckPut(t *testing.T) {
 	}
 }
 
-// Whatever is there stays when limits become tighter, and goes on through all
-// its states.
+// Existing jobs stay when limits become tighter, and can enter all states.
 func TestTighterLimits(t *testing.T) {
 	e, me, _ := eachState(Options{}, 0)
 	e.SetLimits(Limits{Memory: 1, Tubes: 1, Watches: 1, Tube: func(string) TubeLimits { return TubeLimits{1, 1} }})
@@ -142,8 +141,8 @@ func TestTighterLimits(t *testing.T) {
 	}
 }
 
-// Tubes are limited in all, and for a session those that it watches; what is there
-// already can be used and watched.
+// Tubes are limited in total, and watched tubes per session. Existing tubes can still be
+// used and watched.
 func TestLimitsOfTubes(t *testing.T) {
 	e := New(Options{Limits: Limits{Tubes: 4, Watches: 3}})
 	s, other := e.Open(nil), e.Open(nil)
@@ -186,7 +185,7 @@ func TestLimitsOfTubes(t *testing.T) {
 	}
 }
 
-// What was logged comes back, whatever the limits say.
+// Restore ignores limits.
 func TestRestoreKnowsNoLimits(t *testing.T) {
 	e := New(Options{Limits: Limits{Memory: 1, Tubes: 1}})
 	e.Restore(Change{Kind: JobPut, ID: 7, State: Ready, TTR: 1, Tube: "a", Body: []byte("hello")})
@@ -219,7 +218,7 @@ func TestLastID(t *testing.T) {
 	if want := slices.Repeat([]Limit{IDLimit}, 6); !slices.Equal(reached, want) {
 		t.Errorf("the limits that were reached are %v, want %v", reached, want)
 	}
-	// A journal that was written before there was an end may have any id.
+	// A journal written before ids had a maximum can contain any id.
 	e.Restore(Change{Kind: LastID, ID: math.MaxUint64})
 	if id, o := e.Put(1, s, Spec{}, nil); id != 0 || o != OutOfMemory || e.LastID() != math.MaxUint64 {
 		t.Errorf("put after the id %d: id %d, outcome %v", e.LastID(), id, o)
@@ -232,7 +231,7 @@ func TestLastID(t *testing.T) {
 	}
 }
 
-// Monitors can tell which limits have refused something lately.
+// RefusedSince reports the limits that have refused something recently.
 func TestRefusedSince(t *testing.T) {
 	e := New(Options{Limits: Limits{Memory: 1, Tubes: 1}})
 	s := e.Open(nil)
@@ -247,7 +246,8 @@ func TestRefusedSince(t *testing.T) {
 	}
 }
 
-// A body that grows needs room as a put does, one that shrinks none; a refused change leaves all of the job as it was.
+// A body that grows needs space like a put; a body that shrinks needs none. A refused
+// change leaves the whole job unchanged.
 func TestLimitsOfBodies(t *testing.T) {
 	e := New(Options{Logged: true, Limits: Limits{Tube: func(string) TubeLimits { return TubeLimits{Bytes: 100} }}})
 	s := e.Open(nil)
@@ -285,9 +285,9 @@ func TestLimitsOfBodies(t *testing.T) {
 	}
 }
 
-// Tubes count for the limit of memory, those that are only watched too, until they are gone.
-// When jobs take all of it, an eighth more is there for tubes: workers that connect then
-// can watch theirs, and delete the jobs.
+// Tubes count for the memory limit until they are removed, even if they are only watched.
+// When jobs take all of it, tubes can take an eighth more, so that connecting workers can
+// watch their tubes and delete jobs.
 func TestTubesTakeMemory(t *testing.T) {
 	const most, spare = 64, 64 / 8
 	e := New(Options{Limits: Limits{Memory: most * (tubeBytes + 3)}})

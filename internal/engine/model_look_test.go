@@ -71,7 +71,8 @@ func (m *model) sessionDue(now int64, s *modelSession) {
 	}
 }
 
-// tickTo does what has come due. places are the jobs in the order in which the engine has them in store.
+// tickTo processes due events. places contains the jobs in the order of the engine's
+// storage.
 func (m *model) tickTo(now int64, places []uint64) {
 	m.turn = now
 	for at, do := m.next(); at <= now; at, do = m.next() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// policyOf returns the policy of a tube, or one that does nothing.
+// policyOf returns the policy of a tube, or a policy without effect.
 func (m *model) policyOf(tube string) *Policy {
 	if m.policies != nil {
 		return cmp.Or(m.policies(tube), &Policy{})
@@ -15,7 +15,7 @@ func (m *model) policyOf(tube string) *Policy {
 	return &Policy{}
 }
 
-// lose ends a reservation that nobody has ended.
+// lose ends a reservation by a timeout or the end of its session.
 func (m *model) lose(now int64, j *modelJob, end Ends) {
 	p := m.policyOf(j.tube)
 	m.fail(j, end)
@@ -36,7 +36,7 @@ func (m *model) ready(now int64, j *modelJob, wait int64) {
 	}
 }
 
-// exhaust ends the life of a job that was tried too often.
+// exhaust ends a job that has exceeded a limit.
 func (m *model) exhaust(now int64, j *modelJob, p *Policy) bool {
 	cause := -1
 	for i, of := range [][2]uint32{{j.reserves, p.MaxAttempts}, {j.timeouts, p.MaxTimeouts}, {j.releases, p.MaxReleases}} {
@@ -60,7 +60,8 @@ func (j *modelJob) unlogged() bool {
 	return j.reserves != j.logged.reserves || j.timeouts != j.logged.timeouts
 }
 
-// allowances returns the number of kicks that allow as many tries again: those of a buried job.
+// allowances returns the number of kicks that allow as many tries again: those of a
+// buried job.
 func (j *modelJob) allowances() uint32 {
 	if j.state == Buried {
 		return min(j.kicks, max(j.buries, 1)-1)
@@ -111,10 +112,11 @@ func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 	m.collect(from)
 }
 
-// modelPass is how long the engine takes to look at all jobs in these tests.
+// modelPass is the duration of the engine's pass over all jobs in these tests.
 const modelPass = 2 * second
 
-// armSweep notes when the jobs are looked at next, as tubes or their policies have changed.
+// armSweep notes when the jobs are looked at next, as tubes or their policies have
+// changed.
 func (m *model) armSweep() {
 	if m.sweepAt == Never && m.stales() {
 		m.sweepAt = m.turn
@@ -125,7 +127,8 @@ func (m *model) stales() bool {
 	return slices.ContainsFunc(m.tubes, func(t *modelTube) bool { return m.policyOf(t.name).stales() })
 }
 
-// whyStale says why a job that nobody holds is: it is too old, or has had its only attempt.
+// whyStale returns the reason why an unreserved job is stale: it has expired, or has used
+// its only attempt.
 func (m *model) whyStale(now int64, j *modelJob) PolicyEvent {
 	p := m.policyOf(j.tube)
 	switch age := now - j.created; {
@@ -166,7 +169,7 @@ func (m *model) retryDelay(j *modelJob, p *Policy, end Ends) int64 {
 	return p.backoff(j.id, n)
 }
 
-// leave takes a job out of the state that it is in. If it was reserved, another one may be.
+// leave removes a job from its state. If it was reserved, another job can be reserved.
 func (m *model) leave(j *modelJob) {
 	was := j.state
 	j.state, j.holder = 0, nil
@@ -175,7 +178,7 @@ func (m *model) leave(j *modelJob) {
 	}
 }
 
-// forgive leaves no more than one bucket of a debt.
+// forgive limits a debt to one bucket.
 func (m *model) forgive(now int64, t *modelTube) {
 	p := m.policyOf(t.name)
 	if p.Interval == 0 {
@@ -185,7 +188,7 @@ func (m *model) forgive(now int64, t *modelTube) {
 	t.spent = min(t.spent, now+p.burst()*p.Interval)
 }
 
-// closes says whether a policy permits no reservation from a tube, and until when.
+// closes reports whether a policy permits no reservation from a tube, and until when.
 func (m *model) closes(now int64, t *modelTube) (until int64, closed bool) {
 	p := m.policyOf(t.name)
 	if p.PausedUntil != 0 && p.PausedUntil > now {
@@ -216,8 +219,8 @@ func (m *model) passed(now int64, t *modelTube, ready bool) {
 	}
 }
 
-// free opens a tube unless its policy closes it. If somebody waits for one of its jobs, that is left to what
-// looks for things that are due.
+// free opens a tube unless its policy closes it. If a session waits for one of its jobs,
+// the next tick opens it.
 func (m *model) free(t *modelTube) {
 	if !t.closed {
 		return
@@ -250,7 +253,7 @@ func (m *model) endStales(now int64, t *modelTube) {
 	}
 }
 
-// byFirst is the first byte of a body, byBody all of it.
+// byFirst uses the first byte of a body, byBody the whole body.
 var (
 	byFirst = &Key{"first", func(_ *[]byte, body []byte) ([]byte, bool) { return body[:min(1, len(body))], len(body) > 0 }}
 	byBody  = &Key{"body", func(buf *[]byte, body []byte) ([]byte, bool) {
@@ -280,7 +283,7 @@ func (m *model) equal(now int64, tube string, spec Spec, body []byte) (ids []uin
 	return ids
 }
 
-// duplicate does what becomes of a job when a duplicate of it is put.
+// duplicate applies the effect of a duplicate put to a job.
 func (m *model) duplicate(now int64, j *modelJob, spec Spec, body []byte) {
 	m.acted[Deduplicated]++
 	m.find(j.tube).duplicates++
@@ -337,7 +340,7 @@ func (tw *twins) setPolicies() {
 	}
 }
 
-// planted returns the policies with a mistake, if one is to be made.
+// planted returns the policies, with a mistake if one is planted.
 func (tw *twins) planted(policies func(string) *Policy) Policies {
 	return PolicyFunc(func(tube string) *Policy {
 		if policies == nil {

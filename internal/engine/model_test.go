@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// A model is the queue written down naively from what beanstalkd does: maps
-// and slices that are scanned each time, no heap, no counter, no back-pointer.
-// It is the judge of the engine, so it must be possible to see that it is right.
+// A model is a naive implementation of beanstalkd's queue: maps and slices that are
+// scanned each time, without heaps, counters or back-pointers. It judges the engine, so
+// its correctness must be obvious.
 //
-// It departs from beanstalkd where the engine does on purpose: waiting sessions
-// are served first come, first served; a TTR ends when it is due, not a
-// nanosecond after; what comes due is done in the order of time.
+// It deviates from beanstalkd where the engine does intentionally: waiting sessions are
+// served first come, first served; a TTR ends exactly when due; due events are processed
+// in the order of time.
 type model struct {
 	jobs           map[uint64]*modelJob
 	tubes          []*modelTube // in the order of list-tubes
@@ -64,7 +64,7 @@ type modelSession struct {
 	halfClosed   bool
 }
 
-// fields are what the log knows of a job.
+// fields contains the logged fields of a job.
 type fields struct {
 	tube, origin                                string
 	body                                        []byte
@@ -87,7 +87,7 @@ type modelJob struct {
 	logged   fields // as they were at the last effect that outlives the process
 }
 
-// An answer is what a session was told, at once or after a wait.
+// An answer is a reply to a session, immediate or after a wait.
 type answer struct {
 	session int
 	id      uint64
@@ -180,8 +180,8 @@ func (m *model) offered(s *modelSession) []*modelJob {
 	})
 }
 
-// match serves the waiting sessions: the best job that anyone waits for goes to
-// the one that has waited longest for it.
+// match serves the waiting sessions: the best job goes to the session that has waited
+// longest for it.
 func (m *model) match(now int64) {
 	for {
 		var job *modelJob
@@ -208,7 +208,7 @@ func (m *model) match(now int64) {
 	}
 }
 
-// tell ends a wait.
+// tell ends a wait with its result.
 func (m *model) tell(s *modelSession, j *modelJob, outcome Outcome) {
 	s.waiting = false
 	a := answer{session: s.num, outcome: outcome}
@@ -410,7 +410,7 @@ func workerOf(num int) (identity string, address netip.AddrPort) {
 	return strings.Repeat("worker", num%3), address
 }
 
-// endWork notes how long the holder of a job has worked on it.
+// endWork records the time that the holder of a job has worked on it.
 func (m *model) endWork(j *modelJob) {
 	m.worked.add(max(m.turn-j.since, 0))
 	m.find(j.tube).worked.add(max(m.turn-j.since, 0))

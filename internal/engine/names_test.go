@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// collect returns the names one by one.
+// collect returns all names.
 func (l Names) collect() (names []string) {
 	for i := range l.Len() {
 		names = append(names, l.At(i))
@@ -16,7 +16,7 @@ func (l Names) collect() (names []string) {
 	return names
 }
 
-// A taken is a snapshot and what was in the list when it was taken.
+// A taken is a snapshot with the contents of the list at that time.
 type taken struct {
 	names Names
 	want  []string
@@ -32,8 +32,8 @@ func (s taken) check(t *testing.T) {
 	}
 }
 
-// TestNamesRandom holds a list against a plain slice, and each snapshot against
-// what the slice was then. The list grows and shrinks over several pages.
+// TestNamesRandom compares a list with a plain slice, and each snapshot with a copy of
+// the slice. The list grows and shrinks over several pages.
 func TestNamesRandom(t *testing.T) {
 	rng := seeded(t)
 	var list nameList
@@ -71,8 +71,8 @@ func TestNamesRandom(t *testing.T) {
 	}
 }
 
-// TestNamesWhileTubesChange reads snapshots in other goroutines while tubes come
-// and go: for the race detector, and each must be what it was.
+// TestNamesWhileTubesChange reads snapshots in other goroutines while tubes are created
+// and removed. It is for the race detector, and snapshots must not change.
 func TestNamesWhileTubesChange(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)

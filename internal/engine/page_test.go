@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// pageOf tells of a page at once, and checks that no turn is long.
+// pageOf collects a page at once, and checks that no turn is long.
 func pageOf(t *testing.T, e *Engine, state State, after Cursor, n int, between func()) (ids []uint64, next Cursor) {
 	t.Helper()
 	p, o := e.BeginPage([]byte(DefaultTube), state, after, n)
@@ -73,8 +73,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Who goes from page to page sees every job exactly once that stays, in order, whatever
-// happens between the turns. A page with room left is the end.
+// A reader of all pages sees every job that stays exactly once, in order, whatever
+// happens between the turns. An incomplete page is the last.
 func TestPagesMeanwhile(t *testing.T) {
 	rng := seeded(t)
 	for _, state := range []State{Ready, Delayed, Buried, Reserved} {
@@ -136,7 +136,7 @@ func TestPagesMeanwhile(t *testing.T) {
 	}
 }
 
-// What is no cursor is refused.
+// Invalid cursors are refused.
 func TestParseCursor(t *testing.T) {
 	for _, text := range []string{"x", "1", "1.", ".1", "1.2.3", "01.2", "1.2 ", "-1.2", "1.10000000000000000", "A.1", "0.0"} {
 		if c, err := ParseCursor(text); err == nil {
@@ -148,7 +148,7 @@ func TestParseCursor(t *testing.T) {
 	}
 }
 
-// A page of what is not there is refused, or empty.
+// A page of a missing tube is refused; a page without jobs is empty.
 func TestPageOfNothing(t *testing.T) {
 	e := New(Options{})
 	if _, o := e.BeginPage([]byte("none"), Ready, Cursor{}, 9); o != NotFound {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A servedWorker waits for jobs of the tube default, and notes when it gets one.
+// A servedWorker waits for jobs of the default tube, and records when it gets one.
 type servedWorker struct {
 	e    *Engine
 	s    *Session
@@ -73,7 +73,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// No more jobs are reserved than the policy permits, and each that ends lets in who has waited longest.
+// The number of reserved jobs never exceeds the policy's limit, and each end of a
+// reservation serves the session that has waited longest.
 func TestMaxReserved(t *testing.T) {
 	policy := Policy{MaxReserved: 2}
 	e := New(Options{Policies: everyTube(policy)})
@@ -114,7 +115,8 @@ func TestMaxReserved(t *testing.T) {
 	}
 }
 
-// A gate that opens for very many workers at once takes several turns, and nobody is served before them.
+// A gate that opens for very many workers takes several turns, and no later worker is
+// served before them.
 func TestGateOpensInSlices(t *testing.T) {
 	e := New(Options{Policies: everyTube(Policy{MaxReserved: 1})})
 	e.workLimit = 400
@@ -161,7 +163,7 @@ func TestGateAndPause(t *testing.T) {
 	}
 }
 
-// What scalers count is what workers could have.
+// Servable is the number of jobs that workers can reserve.
 func TestServable(t *testing.T) {
 	for want, p := range map[uint64]*Policy{9: nil, 3: {MaxReserved: 4}, 2: {MaxReserved: 4, Interval: second, Burst: 2}, 5: {Interval: second / 5}, 0: {PausedUntil: math.MaxInt64}} {
 		e := New(Options{Policies: PolicyFunc(func(string) *Policy { return p })})
@@ -181,8 +183,8 @@ func TestServable(t *testing.T) {
 	}
 }
 
-// A new rate starts with at most one bucket of debt, the same rate keeps its debt, and a tube
-// without a rate forgets it.
+// A new rate starts with a debt of at most one bucket, the same rate keeps its debt, and
+// a tube without a rate drops it.
 func TestRateChanges(t *testing.T) {
 	hour := 3600 * second
 	for name, c := range map[string]struct {
@@ -218,7 +220,7 @@ func TestRateChanges(t *testing.T) {
 	}
 }
 
-// Reservations by id take no more than the tokens of one bucket, however many they are.
+// Any number of reservations by id takes at most the tokens of one bucket.
 func TestRateDebt(t *testing.T) {
 	const day, burst = 24 * 3600 * second, 10000
 	e := New(Options{Policies: everyTube(Policy{Interval: day, Burst: burst})})

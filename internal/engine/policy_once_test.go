@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// With one attempt a reservation is a Change, whoever makes it, and an engine that restores the job does not
-// reserve it: it is exhausted, until it is kicked.
+// With one attempt, each reservation is a Change, and an engine that restores the job
+// does not reserve it: the job is exhausted until it is kicked.
 func TestAtMostOnce(t *testing.T) {
 	policies := everyTube(Policy{MaxAttempts: 1})
 	for name, reserve := range map[string]func(e *Engine, s *Session) bool{
@@ -43,7 +43,8 @@ func TestAtMostOnce(t *testing.T) {
 	}
 }
 
-// Nobody is given a job whose reservation the Log refuses, and nobody is refused others.
+// No session gets a job whose reservation the Log refuses, and other jobs are still
+// served.
 func TestAtMostOnceRefused(t *testing.T) {
 	full := true
 	e := New(Options{Logged: true, Policies: PolicyFunc(func(tube string) *Policy {
@@ -76,8 +77,8 @@ func TestAtMostOnceRefused(t *testing.T) {
 	}
 }
 
-// A job that was reserved before its tube had a policy with one attempt has had its attempt
-// when the change is settled, also in an engine that restores it.
+// A job that was reserved before its tube's policy permitted one attempt has used its
+// attempt when the change is settled, even in an engine that restores it.
 func TestAtMostOnceSetLate(t *testing.T) {
 	for _, pattern := range []string{DefaultTube, "*"} {
 		for name, attempt := range map[string]func(e *Engine, s *Session){
@@ -120,7 +121,7 @@ func TestAtMostOnceSetLate(t *testing.T) {
 	}
 }
 
-// texts are policies of which the text "once" permits one attempt.
+// texts are policies in which the text "once" permits one attempt.
 type texts map[string]bool
 
 func (p texts) Of(tube string) *Policy {
@@ -141,8 +142,8 @@ func (p texts) With(pattern, settings string) Policies {
 	return with
 }
 
-// A change is not settled as done if the Log refuses an attempt; the same change tries again.
-// Other changes, again and again, do not delay it.
+// A change is not settled as done if the Log refuses an attempt; the same change tries
+// again. Other changes, again and again, do not delay it.
 func TestAtMostOnceSetLateRefused(t *testing.T) {
 	full := false
 	e := New(Options{Logged: true, Policies: texts{}, Admit: func(kind ChangeKind, _ string, _ int) Outcome {
@@ -178,8 +179,8 @@ func TestAtMostOnceSetLateRefused(t *testing.T) {
 	}
 }
 
-// A kick of a delayed job that was never reserved allows no second attempt; a kick of a buried
-// job allows one.
+// A kick of a delayed job that was never reserved grants no second attempt; a kick of a
+// buried job grants one.
 func TestKickOfDelayedJob(t *testing.T) {
 	e := New(Options{Policies: everyTube(Policy{MaxAttempts: 1})})
 	s := e.Open(nil)
@@ -199,7 +200,7 @@ func TestKickOfDelayedJob(t *testing.T) {
 	}
 }
 
-// A job that its dead tube refuses is buried in its own tube, which goes on.
+// A job that its dead tube refuses is buried in its own tube, which continues.
 func TestDeadTubeRefuses(t *testing.T) {
 	for attempts := uint32(1); attempts < 3; attempts++ {
 		for _, l := range []Limits{{Tube: func(name string) (l TubeLimits) {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// prefixes are policies of which those set while the engine runs pause the tubes whose name begins with the pattern.
+// prefixes are policies whose run-time settings pause the tubes with the pattern as
+// prefix.
 type prefixes map[string]string
 
 func (p prefixes) Of(tube string) *Policy {
@@ -31,8 +32,8 @@ func (p prefixes) With(pattern, settings string) Policies {
 	return with
 }
 
-// What is set is a change, holds for tubes that are there and that come, and an engine that restores it has it before
-// any client is served. It keeps no tube alive.
+// Run-time settings are a change. They apply to existing and new tubes, and a restored
+// engine has them before it serves a client. They keep no tube alive.
 func TestSetPolicy(t *testing.T) {
 	admitted := OK
 	opt := Options{Logged: true, Policies: prefixes{}, Admit: func(kind ChangeKind, tube string, body int) Outcome {
@@ -99,7 +100,7 @@ func TestSetPolicy(t *testing.T) {
 	}
 }
 
-// There may be so many, and no more; what is there can be changed all the same.
+// The number of patterns is limited, and existing patterns can still be changed.
 func TestMaxPolicies(t *testing.T) {
 	e := New(Options{})
 	for n := range MaxPolicies {
@@ -115,8 +116,8 @@ func TestMaxPolicies(t *testing.T) {
 	}
 }
 
-// keyed are policies by which the jobs of a tube with settings are unique by their body, or
-// by its first byte.
+// keyed are policies by which the jobs of a tube with settings are unique by their body,
+// or by its first byte.
 type keyed map[string]string
 
 var uniquePolicies = map[string]*Policy{"body": {Unique: byBody}, "first": {Unique: byFirst}}

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A job that is too old is never reserved: the next one is, and what becomes of it is what the policy says.
+// An expired job is never reserved: the next job is, and the policy determines the end of
+// the expired one.
 func TestExpired(t *testing.T) {
 	for _, bury := range []bool{false, true} {
 		var told []string
@@ -31,7 +32,7 @@ func TestExpired(t *testing.T) {
 		if want := NotFound; !bury && o != want || bury && o != OK {
 			t.Errorf("bury %v: reserve-job of what was ended: %v", bury, o)
 		}
-		// One that is held is not ended, but not reserved again either.
+		// A held job is not ended, but it is not reserved again either.
 		e.Reserve(11*second, all[2].s, Forever)
 		e.Release(11*second, all[1].s, held, 0, 0)
 		if runTo(t, e, 80*second); len(*got) > 0 || e.Stats().Waiting != 1 {
@@ -44,7 +45,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// The age of a job is that of its put, whoever has it now.
+// The age of a job counts from its put, even after a restore.
 func TestAgeIsRestored(t *testing.T) {
 	e := New(Options{Logged: true})
 	s := e.Open(nil)
@@ -63,7 +64,8 @@ func TestAgeIsRestored(t *testing.T) {
 	}
 }
 
-// Very many jobs that expire at once take many turns, in each of which nobody is served one, and other jobs are.
+// Very many jobs that expire at once take many turns. No turn serves an expired job, and
+// other jobs are served.
 func TestManyExpire(t *testing.T) {
 	const n = 3 * slotsPerPage
 	e := New(Options{Policies: PolicyFunc(func(tube string) *Policy {
@@ -107,7 +109,8 @@ func TestManyExpire(t *testing.T) {
 	}
 }
 
-// The jobs that came after the look at all jobs had come to the end of those that were there are looked at within a pass, too.
+// Jobs put during a pass, on pages after the existing ones, are also visited within a
+// pass.
 func TestStaleJobsOfNewPages(t *testing.T) {
 	e := New(Options{Policies: everyTube(Policy{TTL: 10 * second})})
 	s := e.Open(nil)

@@ -33,8 +33,8 @@ func fail(t *testing.T, e *Engine, now int64, end Ends) {
 	}
 }
 
-// A job that was tried too often is not ready any more, however it has failed, and a kick lets
-// it be tried as often again.
+// An exhausted job is no longer ready, however it failed, and a kick grants as many
+// attempts again.
 func TestExhausted(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy Policy
@@ -114,7 +114,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// What the Log refuses is skipped: the job is ready, and the next failure tries again.
+// If the Log refuses the action of a policy, the job becomes ready, and the next failure
+// tries again.
 func TestPolicyRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy Policy
@@ -154,8 +155,8 @@ func TestPolicyRefused(t *testing.T) {
 	}
 }
 
-// Where dead tubes lead back, an exhausted job goes one step at a time, and waits for a kick at
-// each. It stays where its dead tube is its own, or cannot be.
+// If dead tubes form a cycle, an exhausted job moves one step at a time, and waits for a
+// kick at each. It stays if its dead tube is its own tube or has an invalid name.
 func TestDeadTubes(t *testing.T) {
 	long := strings.Repeat("x", maxTubeName-4)
 	dead := map[string]string{"a": "b", "b": "a", "self": "{tube}", long: "{tube}.dead"}
@@ -180,8 +181,8 @@ func TestDeadTubes(t *testing.T) {
 	}
 }
 
-// An engine that takes over continues to count the ends of reservations, with and without a
-// policy.
+// An engine that takes over continues to count the ends of reservations, with and without
+// a policy.
 func TestCountsAreLogged(t *testing.T) {
 	for _, p := range []Policy{{MaxAttempts: 9}, {}} {
 		e := New(Options{Logged: true, Policies: everyTube(p)})
@@ -197,8 +198,8 @@ func TestCountsAreLogged(t *testing.T) {
 	}
 }
 
-// A new policy holds for all tubes, however many there are, after some turns of a bounded length. Without
-// policies none acts.
+// A new policy holds for all tubes, however many there are, after some turns of a bounded
+// length. Without policies none acts.
 func TestSetPolicies(t *testing.T) {
 	const tubes = 5000
 	e := New(Options{})
@@ -247,7 +248,8 @@ func (panicking) Fatalf(format string, args ...any) {
 	panic(failure(fmt.Sprintf(format, args...)))
 }
 
-// TestPoliciesPlanted gives the engine policies that lack one setting each: the model sees it.
+// TestPoliciesPlanted gives the engine policies that each lack one setting: the model
+// must detect it.
 func TestPoliciesPlanted(t *testing.T) {
 	for name, plant := range map[string]func(*Policy){
 		"max-attempts": func(p *Policy) { p.MaxAttempts = 0 },
@@ -275,7 +277,8 @@ func TestPoliciesPlanted(t *testing.T) {
 	}
 }
 
-// differs runs the twins, with policies that are planted in the engine, and says how they differ.
+// differs runs the twins, with policies planted in the engine, and returns their
+// difference.
 func differs(seed uint64, plant func(*Policy)) (how string) {
 	defer func() {
 		if f, ok := recover().(failure); ok {

@@ -70,7 +70,7 @@ func (q *queueTwin) check(at int) {
 	}
 }
 
-// FuzzQueue lets bytes decide what happens, three at a time: what, and how.
+// FuzzQueue interprets bytes as operations, three at a time.
 func FuzzQueue(f *testing.F) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for n := range 12 {

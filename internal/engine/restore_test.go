@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// TestRestoreRandom runs random operations and now and then restores engines
-// from what was emitted, in all the ways that a log may be read.
+// TestRestoreRandom runs random operations and sometimes restores engines from the
+// emitted changes, in all the ways that a log can be read.
 func TestRestoreRandom(t *testing.T) {
 	tw := randomTwins(t, Options{Logged: true})
 	names := verbs()
@@ -39,7 +39,7 @@ func TestRestoreRandom(t *testing.T) {
 	}
 }
 
-// slowSnapshot takes a snapshot job by job while the engine goes on.
+// slowSnapshot takes a snapshot job by job while the engine continues.
 func (tw *twins) slowSnapshot(step func()) []Change {
 	snapshot := slices.Collect(tw.e.Pauses)
 	for _, id := range tw.m.ids() {
@@ -54,7 +54,7 @@ func (tw *twins) slowSnapshot(step func()) []Change {
 	return append(snapshot, Change{Kind: LastID, ID: tw.e.LastID()})
 }
 
-// wantLogged returns the jobs as the log knows them, those that only accepts.
+// wantLogged returns the logged state of the jobs that only accepts.
 func wantLogged(m *model, only map[uint64]bool) map[uint64]Change {
 	want := make(map[uint64]Change)
 	for id, j := range m.jobs {
@@ -81,8 +81,8 @@ func wantLogged(m *model, only map[uint64]bool) map[uint64]Change {
 	return want
 }
 
-// wantSince returns what a snapshot and the changes since its start make: the
-// log's word where it says something, else that of the snapshot.
+// wantSince returns the state that results from a snapshot and the changes since its
+// start. Changes take precedence.
 func wantSince(m *model, snapshot, tail []Change) map[uint64]Change {
 	inTail := make(map[uint64]bool)
 	for _, c := range tail {
@@ -100,7 +100,7 @@ func wantSince(m *model, snapshot, tail []Change) map[uint64]Change {
 	return want
 }
 
-// restored restores an engine and compares it with what it should be.
+// restored restores an engine and compares it with the expected state.
 func restored(t *testing.T, tw *twins, want map[uint64]Change, logs ...[]Change) {
 	t.Helper()
 	e := New(Options{Logged: true})
@@ -281,7 +281,7 @@ func TestNotLogged(t *testing.T) {
 	}
 }
 
-// A segment belongs to the job of a change, and not to the one that has its slot later.
+// A segment belongs to the job of a change, not to a later job in its slot.
 func TestSegment(t *testing.T) {
 	e := New(Options{Logged: true})
 	s := e.Open(nil)
@@ -323,7 +323,7 @@ func TestAgeOfFutureJob(t *testing.T) {
 	}
 }
 
-// Whoever walks jobs or pauses may stop.
+// An iteration over jobs or pauses can stop early.
 func TestStopEarly(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Who goes through the sessions in slices sees each that is there all the time once,
-// and none that has closed.
+// A reader of the sessions in slices sees each session that stays open exactly once, and
+// no closed session.
 func TestSessions(t *testing.T) {
 	e := New(Options{})
 	var all []*Session

@@ -110,7 +110,8 @@ func (c *workload) step() {
 	}
 }
 
-// goOn lets the first kick go on, whose session may close meanwhile, and time.
+// goOn continues the first kick, whose session can have been closed, and advances the
+// time.
 func (c *workload) goOn() {
 	if len(c.kicks) > 0 {
 		s, done := c.kickers[0], false

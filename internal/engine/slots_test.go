@@ -25,8 +25,7 @@ func checkSlots(s *slots) error {
 	return errors.Join(c.broken...)
 }
 
-// A twin knows which slots are taken and which pages have storage, and nothing
-// else.
+// A twin records only the used slots and the pages with storage.
 func TestSlots(t *testing.T) {
 	for _, atMost := range []int{1, 2, 3, 64, 65, slotsPerPage} {
 		rng := rand.New(rand.NewPCG(uint64(atMost), 1))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each tube is reported once, in slices, although others come and go meanwhile; the stats
-// are those of TubeStats.
+// Each tube is reported once, in slices, while others are created and removed. The stats
+// equal those of TubeStats.
 func TestSurveyTubes(t *testing.T) {
 	e := New(Options{})
 	for i := range 100 {
@@ -39,7 +39,7 @@ func TestSurveyTubes(t *testing.T) {
 		t.Errorf("the default tube was reported %d times, in %d turns", seen[DefaultTube], turns)
 	}
 
-	// A turn that has done enough work reports one.
+	// A turn that has done enough work still reports one tube.
 	e.workLimit = 0
 	n := 0
 	if e.SurveyTubes(3, 0, 50, func(string, TubeStats) { n++ }); n != 1 {

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// A sweep deals with every job that was there when it began and has not left by
-// itself, and with no other, whatever happens between its slices.
+// A sweep processes exactly the jobs that existed at its start and stayed, whatever
+// happens between its slices.
 func TestSweepMeanwhile(t *testing.T) {
 	rng := seeded(t)
 	for round := range 200 {
@@ -75,7 +75,7 @@ func TestSweepMeanwhile(t *testing.T) {
 
 func count32(b bool) uint32 { return uint32(count(b)) }
 
-// What is refused stays where it was.
+// A refused job stays where it was.
 func TestSweepRefused(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -130,7 +130,7 @@ func TestSweepRefused(t *testing.T) {
 	}
 }
 
-// A sweep of what is not there, or cannot be swept, is refused.
+// A sweep of a missing tube or of an invalid state is refused.
 func TestSweepOfNothing(t *testing.T) {
 	e, _, _ := eachState(Options{}, 0)
 	for _, test := range []struct {
@@ -172,8 +172,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// However large the jobs are that are moved, a turn gives the Log so many bytes of them: others
-// wait until these are durable. Small jobs take no more turns for that.
+// However large the jobs are that are moved, a turn gives the Log so many bytes of them:
+// others wait until these are durable. Small jobs take no more turns for that.
 func TestMoveLogsLittleInATurn(t *testing.T) {
 	for _, test := range []struct{ body, jobs, turns int }{
 		{64, 5 * maxLoggedSlice, 6},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A turn begins at each of these times, in s.
+// A turn starts at each of these times, in seconds.
 func TestTimes(t *testing.T) {
 	ticked := func(e *Engine, at int64) int64 {
 		e.Tick(at * second)
@@ -85,7 +85,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A job counts from when it became ready, not from its put, also if it was delayed, released or kicked.
+// A job counts from when it became ready, not from its put, also if it was delayed,
+// released or kicked.
 func TestOldestReady(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)
@@ -117,8 +118,8 @@ func TestOldestReady(t *testing.T) {
 	expect(173, 3)
 }
 
-// The log does not say when a job became ready. If it was never reserved nor kicked,
-// that can be known; else it counts from the start.
+// The log does not contain the time at which a job became ready. It is known if the job
+// was never reserved or kicked; otherwise it counts from the start.
 func TestRestoredTimes(t *testing.T) {
 	for _, c := range []struct {
 		change Change

@@ -19,8 +19,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A source decides what happens next: rapid, which can shrink a failure, or a
-// plain generator, which is fast.
+// A source selects the next operation: rapid, which can shrink a failure, or a plain
+// generator, which is fast.
 type source interface {
 	intn(label string, n int) int // 0 <= result < n
 }
@@ -35,7 +35,7 @@ func (s rapidSource) intn(label string, n int) int {
 	return rapid.IntRange(0, n-1).Draw(s.T, label)
 }
 
-// fataler is what rapid and testing have in common.
+// fataler is the common part of rapid and testing.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -117,8 +117,8 @@ func (tw *twins) idle() *pair {
 	return pick(tw.src, "session", free)
 }
 
-// job returns the id of a job: mostly one that the session holds or one that is
-// there, now and then one that is gone or was never.
+// job returns the id of a job: usually one that the session holds or that exists,
+// sometimes one that is gone or never existed.
 func (tw *twins) job(s *modelSession) uint64 {
 	held, all := tw.m.heldBy(s), tw.m.ids()
 	switch k := tw.src.intn("which job", 8); {
@@ -153,7 +153,7 @@ func (tw *twins) close(i int) {
 	tw.m.close(tw.now, p.m)
 }
 
-// finish does what is left of closed sessions and of pauses that have ended.
+// finish completes the close of sessions and the end of pauses.
 func (e *Engine) finish(now int64) {
 	for _, s := range e.closedSessions() {
 		for e.sessions[s.num] == s {
@@ -200,8 +200,8 @@ func (tw *twins) newJob() (Spec, []byte) {
 	return spec, bytes.Repeat([]byte{fill}, pick(tw.src, "size", sizes))
 }
 
-// put does in the model what the engine has done with a put. Which of several jobs it is a
-// duplicate of, the engine may choose.
+// put repeats the engine's put in the model. The engine can choose which of several jobs
+// it is a duplicate of.
 func (tw *twins) put(verb, tube string, spec Spec, body []byte, id uint64, o Outcome) {
 	switch equal := tw.m.equal(tw.now, tube, spec, body); {
 	case len(equal) == 0:
@@ -469,7 +469,7 @@ func (tw *twins) list(tube []byte, state State, page int) (ids []uint64, o Outco
 	return ids, OK
 }
 
-// sweep goes on to the end.
+// sweep runs a sweep to its end.
 func (tw *twins) sweep(w *Sweep) {
 	for tw.e.ContinueSweep(tw.now, w) {
 	}
@@ -550,7 +550,7 @@ func storedByModel(m *model) [2]int {
 	return [2]int{len(m.jobs), bodies}
 }
 
-// verb does one thing in both. It returns false if no session could do it.
+// verb executes one command in both. It returns false if no session could execute it.
 func (tw *twins) verb(name string) bool {
 	if do := otherVerbs[name]; do != nil {
 		do(tw)
@@ -563,7 +563,7 @@ func (tw *twins) verb(name string) bool {
 	return true
 }
 
-// verbs are the names of all, the frequent ones several times.
+// verbs contains the names of all commands, frequent ones several times.
 func verbs() []string {
 	names := slices.Sorted(maps.Keys(sessionVerbs))
 	names = slices.AppendSeq(names, maps.Keys(otherVerbs))
@@ -620,7 +620,7 @@ func TestRandom(t *testing.T) {
 	t.Logf("waits that ended with a job: %d, timed out: %d, deadline soon: %d", heard[OK], heard[TimedOut], heard[DeadlineSoon])
 }
 
-// TestRandomLong begins with queues of several leaves.
+// TestRandomLong starts with queues of several leaves.
 func TestRandomLong(t *testing.T) {
 	tw := randomTwins(t, Options{})
 	tw.e.keys.hashes = math.MaxUint32 // findKey looks at no more than maxEqualHashes jobs of one
@@ -650,8 +650,8 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// drain deletes most of what is not reserved, so that the model stays quick. If
-// that is not enough, somebody has to let go of what he holds.
+// drain deletes most unreserved jobs, so that the model stays fast. If that is not
+// enough, a session must release its jobs.
 func (tw *twins) drain(n int) {
 	tw.open()
 	p := tw.pairs[len(tw.pairs)-1]

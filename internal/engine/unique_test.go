@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// uniqueEngine returns one in whose tube "u" jobs are unique by their bodies, and a session that uses and watches it.
+// uniqueEngine returns an engine in whose tube "u" jobs are unique by body, and a session
+// that uses and watches the tube.
 func uniqueEngine(p *Policy) (*Engine, *Session) {
 	if p.Unique == nil {
 		p.Unique = byBody
@@ -19,7 +20,7 @@ func uniqueEngine(p *Policy) (*Engine, *Session) {
 	return e, s
 }
 
-// putsAgain puts an equal job and says whether that was one that is there.
+// putsAgain puts an equal job and reports whether it was a duplicate.
 func putsAgain(t *testing.T, e *Engine, now int64, s *Session) bool {
 	t.Helper()
 	last := e.LastID()
@@ -33,7 +34,7 @@ func putsAgain(t *testing.T, e *Engine, now int64, s *Session) bool {
 	return o == Duplicate
 }
 
-// Keys take memory, until their jobs are gone.
+// Keys take memory until their jobs are gone.
 func TestMemoryOfKeys(t *testing.T) {
 	e, s := uniqueEngine(&Policy{})
 	empty := e.memory()
@@ -92,8 +93,8 @@ func TestUniqueWhile(t *testing.T) {
 	}
 }
 
-// A stale job keeps no equal job out, and any number of them hides no job that does. It keeps
-// equal jobs out again when a longer ttl makes it fresh.
+// A stale job keeps no equal job out, and any number of them hides no job that does. It
+// keeps equal jobs out again when a longer ttl makes it fresh.
 func TestUniqueBehindStale(t *testing.T) {
 	p := &Policy{TTL: 2 * second}
 	e, s := uniqueEngine(p)
@@ -137,7 +138,7 @@ func TestUniqueStale(t *testing.T) {
 	}
 }
 
-// The put of a duplicate changes the job that is there as the policy says.
+// A duplicate put changes the existing job as the policy defines.
 func TestUniqueMode(t *testing.T) {
 	for _, test := range []struct {
 		mode UniqueMode
@@ -180,8 +181,8 @@ func TestUniquePromises(t *testing.T) {
 	}
 }
 
-// A policy that comes later finds the jobs that are there: in slices, or before the first client is
-// served if the jobs were restored.
+// A policy that comes later finds the jobs that are there: in slices, or before the first
+// client is served if the jobs were restored.
 func TestUniqueLater(t *testing.T) {
 	const jobs = 5000
 	e, s := uniqueEngine(&Policy{})

@@ -43,8 +43,8 @@ func mustReserve(t *testing.T, e *Engine, now int64, s *Session, timeout int64, 
 	return j.ID
 }
 
-// One Tick does a bounded amount of work; until all are done the next is due
-// at once, and other verbs work meanwhile.
+// A Tick does a limited amount of work. Until all events are processed, the next Tick is
+// due at once, and other commands work.
 func TestTickLimit(t *testing.T) {
 	const n = 10000
 	e := New(Options{})

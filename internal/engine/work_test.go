@@ -56,8 +56,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// However many long operations a turn has, and however little work it has left,
-// each goes on, but not for longer than it has to.
+// However many long operations a turn has, and however little work is left, each makes
+// progress, but not for longer than necessary.
 func TestLongOperationsShareATurn(t *testing.T) {
 	const kickers, each = 200, 1000
 	e := New(Options{})
@@ -82,8 +82,8 @@ func TestLongOperationsShareATurn(t *testing.T) {
 	}
 }
 
-// Kicks of jobs whose keys take long to find do one job each when the turn has done twice
-// as much as it should.
+// Kicks of jobs with expensive keys process one job each when the turn has done twice its
+// work.
 func TestKicksOfLargeBodiesShareATurn(t *testing.T) {
 	const kickers, each, units = 50, 10, 1000
 	e := New(Options{Policies: PolicyFunc(func(string) *Policy { return &Policy{Unique: byBody} })})
