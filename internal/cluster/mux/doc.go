@@ -19,9 +19,12 @@
 //	1 open
 //	2 data     the bytes
 //	3 end      the sender sends no more data
-//	4 gone     the sender sends no more data and reads no more
+//	4 gone     the sender sends no more data and reads no more; a length of 1 means that it
+//	           can no longer serve the stream, and no bytes follow
 //	5 credit   length is the number of further bytes allowed; no bytes follow
 //	6 ping     of stream 0: the sender is alive
+//	7 mark     u64 the position up to which the receiver's data was used, and a state
+//	8 note     the part of the state that changes rarely; before a mark
 //
 // The numbers of streams ascend from 1. Frames for a stream that has ended are ignored.
 //

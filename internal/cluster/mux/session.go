@@ -31,6 +31,8 @@ const (
 	kindGone
 	kindCredit
 	kindPing
+	kindMark
+	kindNote
 )
 
 // ErrClosed is the error of streams whose session this side has closed.
@@ -234,7 +236,7 @@ func (s *Session) read() error {
 			id, kind := binary.BigEndian.Uint32(head), head[4]
 			length := int(binary.BigEndian.Uint32(head[4:]) & (1<<24 - 1))
 			size := headLength
-			if kind == kindData {
+			if kind == kindData || kind == kindMark || kind == kindNote {
 				size += length
 			}
 			if length > Window {
@@ -296,10 +298,18 @@ func (s *Session) handle(id uint32, kind byte, length int, b []byte) error {
 			return fmt.Errorf("%w: data for stream %d exceeds the window", errProtocol, id)
 		}
 		st.take(b)
+		st.unmarked = true
+	case kindMark, kindNote:
+		if s.accept != nil || kind == kindMark && len(b) < markHead {
+			return fmt.Errorf("%w: mark of stream %d", errProtocol, id)
+		}
+		st.takeMark(kind, b)
+		return nil
 	case kindEnd:
 		st.ended = true
 	case kindGone:
 		st.ended, st.gone = true, true
+		st.lost = length == 1
 	case kindCredit:
 		if st.credit += length; st.credit > Window {
 			return fmt.Errorf("%w: credit for stream %d exceeds the window", errProtocol, id)

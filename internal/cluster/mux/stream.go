@@ -1,11 +1,14 @@
 package mux
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // ErrWouldBlock is the error of TryRead while no data is available.
@@ -13,6 +16,17 @@ var ErrWouldBlock error = syscall.EAGAIN
 
 // ErrGone is the error of writes to a stream that the other side no longer reads.
 var ErrGone = errors.New("mux: the other side has closed the stream")
+
+// ErrLost is the error of reads from a stream whose other side has called Lose.
+var ErrLost error = syscall.ECONNABORTED
+
+// marks are the last marks that a stream has received. A mark has two parts; note stays
+// until another one comes.
+type marks struct {
+	note, state []byte
+	position    uint64
+	at          time.Time // when the last one arrived
+}
 
 // A Stream is a connection within a session. The session's mu guards its fields.
 type Stream struct {
@@ -32,6 +46,73 @@ type Stream struct {
 	gone   bool   // the other side no longer reads
 	shut   bool   // this side no longer sends
 	closed bool   // this side has closed the stream
+	lost   bool   // the other side has called Lose
+
+	marks    *marks // nil before the first
+	unmarked bool   // data has arrived since the last mark, or since the stream was opened
+}
+
+// Mark sends a mark, which replaces the last one: the state after all data that was
+// written, and the position of the other side's data up to which that was used. The note
+// stays as it is if it is nil. Only the side that accepts streams sends marks, before it
+// has ended the stream. They need no credit: the caller must not send more than one for
+// each write. Note and state must have less than [Window] bytes.
+func (st *Stream) Mark(position uint64, note, state []byte) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.s.err != nil || st.closed || st.gone {
+		return
+	}
+	if note != nil {
+		st.s.frame(st.id, kindNote, len(note), note)
+	}
+	st.s.frame(st.id, kindMark, markHead+len(state), nil)
+	st.s.pending = append(binary.BigEndian.AppendUint64(st.s.pending, position), state...)
+}
+
+const markHead = 8 // the position
+
+// takeMark stores a mark, or a note.
+func (st *Stream) takeMark(kind byte, b []byte) {
+	if st.marks == nil {
+		st.marks = new(marks)
+	}
+	m := st.marks
+	if kind == kindNote {
+		m.note = append(m.note[:0], b...)
+		return
+	}
+	m.position, m.state = binary.BigEndian.Uint64(b), append(m.state[:0], b[markHead:]...)
+	m.at, st.unmarked = time.Now(), false
+}
+
+// LastMark returns a copy of the last mark and the time when it arrived. ok is false if
+// data has arrived after it. The time is zero if there was no mark; then ok is false if
+// any data has arrived.
+func (st *Stream) LastMark() (note, state []byte, at time.Time, ok bool) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if m := st.marks; m != nil {
+		note, state, at = bytes.Clone(m.note), bytes.Clone(m.state), m.at
+	}
+	return note, state, at, !st.unmarked
+}
+
+// Used returns the position in the last mark, or 0.
+func (st *Stream) Used() uint64 {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.marks == nil {
+		return 0
+	}
+	return st.marks.position
+}
+
+// Lose is Close, but the other side gets ErrLost instead of io.EOF.
+func (st *Stream) Lose() {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.close(1)
 }
 
 // Notify sets a function that is called when there is more to read, or room for a write
@@ -65,6 +146,8 @@ func (st *Stream) tryRead(b []byte) (int, error) {
 	case st.closed:
 		return 0, net.ErrClosed
 	case st.in != nil:
+	case st.lost:
+		return 0, ErrLost
 	case st.ended:
 		return 0, io.EOF
 	case st.s.err != nil:
@@ -201,15 +284,20 @@ func (st *Stream) CloseWrite() error {
 func (st *Stream) Close() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
+	st.close(0)
+	return nil
+}
+
+// close closes the stream. lost is 1 if the other side gets ErrLost.
+func (st *Stream) close(lost int) {
 	if st.closed {
-		return nil
+		return
 	}
 	st.closed = true
 	st.free()
 	delete(st.s.streams, st.id)
 	if !st.gone {
-		st.s.frame(st.id, kindGone, 0, nil)
+		st.s.frame(st.id, kindGone, lost, nil)
 	}
 	st.changed.Broadcast()
-	return nil
 }
