@@ -82,7 +82,7 @@ func (e *Engine) DropSessions(now int64) {
 		s.reserved.free()
 		e.disarm(&s.timer)
 	}
-	e.sessions, e.sessionNums = nil, nil
+	e.sessions, e.sessionNums, e.claiming = nil, nil, e.opt.Claims
 	e.stats.Sessions, e.stats.Producers, e.stats.Workers = 0, 0, 0
 	for _, t := range e.tubes {
 		if t != nil {

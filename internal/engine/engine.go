@@ -55,6 +55,10 @@ type Options struct {
 	// time of a pause need it.
 	Epoch int64
 
+	// Claims makes the engine wait until EndClaims for claims of an earlier leader's
+	// clients. Until then it reserves no job and keeps stale jobs.
+	Claims bool
+
 	// PolicyActed, if not nil, is called for each action of a policy. It must not block.
 	PolicyActed func(PolicyAct)
 }
@@ -110,6 +114,7 @@ type Engine struct {
 	changes    []Change
 	stats      Stats
 	draining   bool
+	claiming   bool // see Options.Claims
 
 	now       int64            // time of the turn's start in ns, as passed to Tick
 	times     Times            // durations of jobs
@@ -129,6 +134,7 @@ func New(opt Options) *Engine {
 		staleSweep: staleSweep{due: Never, pass: stalePass, most: maxLoggedSlice},
 		keys:       keyIndex{hashes: 1<<32 - 1},
 	}
+	e.claiming = opt.Claims
 	e.policies.configure(opt.Policies)
 	e.schedules.configured, e.schedules.stale = opt.Schedules, true
 	if opt.Logged {

@@ -52,6 +52,7 @@ func (e *Engine) countStales(before, after *Policy) {
 // stale returns the reason why a job that is not reserved is stale, or NumPolicyEvents.
 func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	switch age := now - j.created; {
+	case e.claiming: // it may be reserved
 	case j.state() == Buried:
 		if p.KeepBuried > 0 && age >= p.KeepBuried {
 			return BuriedTooLong

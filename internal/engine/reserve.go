@@ -59,7 +59,7 @@ func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch
 func (e *Engine) choose(now int64, s *Session, most int) slot {
 	for n := 0; ; {
 		i := e.best(s)
-		if i == none || int(e.jobs.at(i).bodyLen) > most {
+		if i == none || e.claiming || int(e.jobs.at(i).bodyLen) > most {
 			return none
 		}
 		j := e.jobs.at(i)

@@ -1,0 +1,120 @@
+package engine
+
+import "math"
+
+// A Claim describes a reservation that an earlier leader of a cluster has made. The new
+// leader's engine has no reservations, and gives the job back to the client that holds
+// it. All times are durations, so that clocks need not agree.
+type Claim struct {
+	ID       uint64
+	Reserves uint32 // of the job, this reservation included
+	For      int64  // ns since the reserve
+	Left     int64  // ns until the TTR ends
+	At       int64  // ns; the time of the reserve on that leader's clock
+}
+
+// Claims appends the claims of the jobs that a session holds, the oldest reservation
+// first, at most n. The durations end when the turn began.
+func (e *Engine) Claims(s *Session, n int, claims []Claim) []Claim {
+	for i := s.held.first; i != none && n > 0; n-- {
+		j := e.jobs.at(i)
+		c := e.jobs.held(j)
+		claims = append(claims, Claim{j.id, c.reserves, max(0, e.now-c.when), c.due - e.now, c.when})
+		i = c.heldAfter
+	}
+	return claims
+}
+
+// Claim gives a session the job of a claim. It makes no Change, and neither attempts nor
+// the rate of a policy count it. The outcome is not OK if the job is gone (NotFound), is
+// not ready (Failed), or the TTR of the reservation has ended (TimedOut).
+func (e *Engine) Claim(now int64, s *Session, claim Claim) Outcome {
+	i, j := e.lookup(claim.ID)
+	switch {
+	case i == none:
+		return NotFound
+	case claim.Left <= 0:
+		return TimedOut
+	case j.state() == Delayed && e.jobs.when(j) <= now+claimMargin, j.state() == Ready: // an earlier leader's clock may have been ahead
+	default:
+		return Failed
+	}
+	e.becomeWorker(s)
+	t, c := e.tubeOfJob(j), e.jobs.cold(j)
+	e.detach(t, i, j)
+	c.holder = s.num
+	c.reserves = max(c.reserves, claim.Reserves)
+	c.when = now - claim.For
+	j.setState(Reserved)
+	j.packing |= unlogged
+	e.attach(t, i, j)
+	if due := now + claim.Left; due != c.when+int64(j.ttr)*second {
+		c.touches++
+		c.due = due
+		s.reserved.remove(i, j)
+		s.reserved.push(dueKey(due, j.id), i, j)
+		e.arm(&s.timer, s.next())
+	}
+	if t.gate != nil && t.gate.counts {
+		e.closeGate(now, t)
+	}
+	return OK
+}
+
+const claimMargin = second
+
+// EndClaims ends the time for claims that Options.Claims or DropSessions has begun.
+func (e *Engine) EndClaims() { e.claiming = false }
+
+// ResumeWait makes a session wait for a job, as it did at an earlier leader: it has
+// waited for a time, and has another time left, or Never. Its Waiter gets the outcome,
+// also if there is a job now.
+func (e *Engine) ResumeWait(now int64, s *Session, waited, left int64) {
+	e.becomeWorker(s)
+	s.waitBegan, s.waitUntil = now-waited, Never
+	if left != Never {
+		s.waitUntil = now + left
+	}
+	e.beginWait(s)
+	if i := e.choose(now, s, math.MaxInt); i != none {
+		e.endWait(s, e.reserve(now, s, i), OK)
+	}
+}
+
+// Wait returns how long a session has waited and will wait, as ResumeWait takes them.
+func (e *Engine) Wait(s *Session) (waited, left int64) {
+	if left = Never; s.waitUntil != Never {
+		left = s.waitUntil - e.now
+	}
+	return max(0, e.now-s.waitBegan), left
+}
+
+// Roles returns whether a session has put jobs, and whether it has reserved any.
+func (s *Session) Roles() (producer, worker bool) { return s.producer, s.worker }
+
+// ResumeRoles gives a session the roles that it had at an earlier leader.
+func (e *Engine) ResumeRoles(s *Session, producer, worker bool) {
+	if producer && !s.producer {
+		s.producer = true
+		e.stats.Producers++
+	}
+	if worker {
+		e.becomeWorker(s)
+	}
+}
+
+// ResumeTubes makes a new session use and watch the tubes of an earlier leader's session,
+// in the order of list-tubes-watched. It leaves out tubes that the limits forbid.
+func (e *Engine) ResumeTubes(s *Session, using []byte, watching [][]byte) {
+	e.Use(s, using)
+	s.watches = nil
+	e.defaultTube.watching--
+	for _, name := range watching {
+		if e.hasRoomForTube(name) {
+			e.watch(s, e.tubeOf(name))
+		}
+	}
+	if len(s.watches) == 0 {
+		e.watch(s, e.defaultTube)
+	}
+}
