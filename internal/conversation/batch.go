@@ -44,6 +44,7 @@ type task struct {
 	parsed   int            // bytes of that which are no longer needed when all are executed
 	more     bool           // more complete commands might follow; for expire, the session continues
 	executed int            // commands
+	ran      bool           // the turn has executed commands
 	outcome  engine.Outcome // result of checkPut
 	promised [2]int         // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
 }
@@ -118,11 +119,15 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 // writes replies to the batch's buffer while there is room.
 func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
 	c := t.c
+	t.ran = true
 	room := b.out[len(b.out):]
 	c.out.bytes = room
 	t.promised[0] = len(b.promises)
 	t.executed, later = c.execute(b, e, now, b.commands[t.from:t.to])
 	t.promised[1] = len(b.promises)
+	if c.record != nil {
+		c.recordState(e)
+	}
 	out := &c.out
 	if out.borrowed = cap(out.bytes) == cap(room); out.borrowed {
 		b.out = b.out[:len(b.out)+len(out.bytes)]
@@ -229,7 +234,13 @@ func (b *Batch) Settle(err error) {
 // with that batch.
 func (b *Batch) abandon(reason error) {
 	for i := range b.tasks {
-		switch c := b.tasks[i].c; c.state {
+		t := &b.tasks[i]
+		c := t.c
+		if c.record != nil && c.state == Settling && t.do == execute && !t.ran {
+			c.record.refused = true // until the driver ends it
+			continue
+		}
+		switch c.state {
 		case Opening, Settling, Waiting:
 			c.abandon(reason)
 		}

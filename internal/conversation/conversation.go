@@ -89,6 +89,8 @@ type Shared struct {
 	commands     [wire.NumOps]uint64
 	unsuccessful [math.MaxUint8 + 1]uint64
 	reserved     []engine.Job
+	claims       []engine.Claim
+	engine       *engine.Engine // of the last recorded state
 
 	broken atomic.Uint64 // replies that became INTERNAL_ERROR after their turn
 }
@@ -151,8 +153,9 @@ type Conversation struct {
 	last lastCommand // last executed command; the turn owns it
 	wait wait        // wait of a reserve
 
-	want *want  // requested facts, or nil; the turn owns it
-	out  output // replies
+	want   *want   // requested facts, or nil; the turn owns it
+	record *record // nil if the conversation cannot be resumed
+	out    output  // replies
 
 	progress progress
 	holding  Holding
@@ -381,6 +384,9 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	if c.shared.Trace != nil {
 		c.trace(a.bytes)
 	}
+	if r := c.record; r != nil {
+		r.answer = c.appendState(c.shared.engine, r.answer[:0], false)
+	}
 }
 
 // Answered reports that the turn of Answer is settled. The reply is sent even if the
@@ -390,6 +396,9 @@ func (c *Conversation) Answered(now int64, err error) {
 	switch {
 	case c.wait.phase == noWait, c.state == Leaving, c.state == Closed:
 		return // it has already ended
+	case errors.Is(err, broker.ErrDeposed) && c.record != nil && c.state == Waiting:
+		c.wait.answer = output{} // the reserve can wait at the next leader
+		return
 	case errors.Is(err, broker.ErrDeposed):
 		c.abandon(err)
 		return
@@ -405,6 +414,9 @@ func (c *Conversation) Answered(now int64, err error) {
 // endWait continues the conversation after a wait.
 func (c *Conversation) endWait() {
 	c.wait.end(&c.out)
+	if r := c.record; r != nil {
+		r.state, r.answer, r.recorded = r.answer, r.state, false
+	}
 	c.in.more = !c.in.empty()
 }
 

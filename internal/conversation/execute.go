@@ -25,6 +25,12 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 		if c.terms == nil || c.passes(e, now, &commands[n]) {
 			c.command(e, now, &commands[n].Command)
 		}
+		if c.record != nil {
+			switch op := commands[n].Op; {
+			case op == wire.Use, op == wire.Watch, op == wire.Ignore, op == wire.Want, op == wire.Auth, commands[n].identity != nil:
+				c.record.changed = true
+			}
+		}
 		c.promise(b, from, e.Promises() > promises)
 		if c.shared.Trace != nil {
 			c.trace(c.out.bytes[from:])

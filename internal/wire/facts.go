@@ -17,6 +17,16 @@ type Facts uint32
 
 const factBits = 4
 
+// Valid reports whether f consists of words of want.
+func (f Facts) Valid() bool {
+	for ; f != 0; f >>= factBits {
+		if n := int(f & (1<<factBits - 1)); n == 0 || n >= len(facts) {
+			return false
+		}
+	}
+	return true
+}
+
 // facts contains the words of want, from index 1. Their values are the same as in
 // stats-job.
 var facts = [...]struct {
