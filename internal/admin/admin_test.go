@@ -85,7 +85,7 @@ func everything() Options {
 		SyncLasts:    func() time.Duration { return 0 },
 		Certificates: func() []certs.Expiry { return []certs.Expiry{{File: "tls.crt", End: time.Unix(2e9, 0)}} },
 		Server: func() server.Counts {
-			return server.Counts{Commands: map[string]uint64{"put": 7}, CrowdedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, MaxConnections: 100, MaxJobSize: 65535}
+			return server.Counts{Commands: map[string]uint64{"put": 7}, CrowdedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, Resumed: 6, RefusedClaims: map[string]uint64{"gone": 1}, MaxConnections: 100, MaxJobSize: 65535}
 		},
 		Cluster: func() (ClusterStats, bool) {
 			return ClusterStats{Leads: true, Evicted: 5, Cluster: admin.Cluster{Self: 40, Quorum: true, Term: 7, Members: []admin.ClusterMember{

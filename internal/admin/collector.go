@@ -213,6 +213,10 @@ func (m metrics) server(s *server.Counts) {
 	m.gauge("buffers_limit_bytes", "Maximum size of all buffers (max-buffers); 0 means no limit.", float64(s.MaxBuffers))
 	m.gauge("job_body_limit_bytes", "Maximum size of a body.", float64(s.MaxJobSize))
 	m.counters("connections_rejected_total", "Total connections closed at their start.", "reason", map[string]uint64{"too many of one address": s.CrowdedConnections, "not allowed": s.RefusedConnections})
+	if s.RefusedClaims != nil {
+		m.counter("cluster_clients_resumed_total", "Total clients resumed after a change of leader.", s.Resumed)
+		m.counters("cluster_claims_refused_total", "Total jobs that resumed clients have lost.", "reason", s.RefusedClaims)
+	}
 	m.counters("commands_refused_total", "Total commands refused.", "reply", s.RefusedCommands)
 	m.counters("commands_total", "Total commands.", "verb", s.Commands)
 }

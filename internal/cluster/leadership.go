@@ -79,10 +79,10 @@ func (m *Member) runTurns() {
 // clients are disconnected.
 func (m *Member) stepDown() {
 	m.broker.Call(func(*engine.Engine, int64) {}) // afterwards all turns of the epoch are settled
-	m.mail.post(epochSettled{})
 	if m.opt.Deposed != nil {
-		m.opt.Deposed()
+		m.opt.Deposed() // before a transfer, so that the clients know that nothing is in progress
 	}
+	m.mail.post(epochSettled{})
 	if m.reload() {
 		m.mail.post(engineFollows{})
 	}

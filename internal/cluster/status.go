@@ -29,6 +29,28 @@ func (m *Member) Status() (Status, error) {
 	return *m.noted.Load(), nil
 }
 
+// Heard returns the other members from which a message has arrived since this member
+// leads. In the first heartbeats it also returns connected members, since a majority can
+// elect a leader before the others answer. It returns nil if this member does not lead.
+func (m *Member) Heard() (members []uint64) {
+	m.inLoop(func() {
+		if leader, _ := m.raft.core.Leader(); leader != m.opt.Self.ID {
+			return
+		}
+		since := m.raft.ledSince
+		early := m.opt.Now()-since < heardTicks*int64(m.opt.Tick)
+		for _, k := range m.raft.members {
+			if p := m.raft.peer(k.ID); k.ID != m.opt.Self.ID && (p.heard > since || early && p.linked) {
+				members = append(members, k.ID)
+			}
+		}
+	})
+	return members
+}
+
+// heardTicks is the number of ticks in which a connected member should be heard.
+const heardTicks = 3
+
 // note updates Status.
 func (r *raftLoop) note() { r.m.noted.Store(new(r.status())) }
 

@@ -45,6 +45,7 @@ type member struct {
 
 	mu     sync.Mutex
 	server *server.Server // nil until clients are served
+	leads  bool           // the server serves clients here
 }
 
 // openMember opens the queue of a member and joins the cluster.
@@ -67,6 +68,7 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 		Logger: log,
 	})
 	m.control.Transport = m.transport
+	e.Claims = true
 	j.Sync = 0 // clients wait for the Raft log instead
 	m.Member, err = cluster.Open(cluster.Options{
 		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.MemberInfo{ID: d.ID, Address: d.Listen},
@@ -178,11 +180,11 @@ func (q *queue) serve(srv *server.Server) <-chan error {
 	m.done.Go(func() {
 		for {
 			changed := m.Watch()
-			m.follow()
+			m.follow(false)
 			select {
 			case <-changed:
 			case <-m.Failed():
-				m.follow()
+				m.follow(true)
 				if err := m.Err(); err != nil {
 					stopped <- m.explain(q.where, err)
 				}
@@ -200,22 +202,28 @@ func (q *queue) reportToLeader(about *serverInfo) {
 	}
 }
 
-// follow reports the leader to the server. If this member does not lead, its clients are
-// disconnected when follow returns.
-func (m *member) follow() {
+// follow reports the leader to the server. If this member does not lead, none of its
+// clients can reach the engine when follow returns. settled reports whether all turns of
+// an earlier epoch are settled. Clients get their replies before the server leaves that
+// epoch.
+func (m *member) follow(settled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.server == nil {
 		return
 	}
 	lead := m.Lead()
+	if m.leads && lead.Epoch == 0 && !settled {
+		return // deposed follows
+	}
+	m.leads = lead.Epoch != 0
 	m.server.Follow(server.Leadership{Here: lead.Epoch != 0, Leader: lead.Leader, Term: lead.Term})
 }
 
 // deposed is called when a leadership epoch has ended.
 func (m *member) deposed() {
 	<-m.opened
-	m.follow()
+	m.follow(true)
 }
 
 // forServer returns the server's view of the cluster, or nil without a cluster.
@@ -224,7 +232,7 @@ func (q *queue) forServer() *server.Cluster {
 	if m == nil {
 		return nil
 	}
-	return &server.Cluster{ID: m.dir.ID, Dial: m.transport.Client, Stats: m.stats}
+	return &server.Cluster{ID: m.dir.ID, Dial: m.transport.Client, Heard: m.Heard, Stats: m.stats}
 }
 
 // stats returns the lines about the cluster in the reply to a client's stats command.

@@ -79,6 +79,16 @@ func (d *departures) watch(s *socket) error {
 	return d.poll.Add(s.fd, s.watched-1, epoll.HalfClosed|epoll.Once)
 }
 
+// unwatch stops polling for the departure of a client whose socket stays open.
+func (d *departures) unwatch(s *socket) {
+	d.Lock()
+	if s.watched > 0 && d.poll != nil {
+		d.poll.Remove(s.fd) // reading reports the error of a connection that has failed
+	}
+	d.Unlock()
+	d.forget(s)
+}
+
 // forget removes a closed socket.
 func (d *departures) forget(s *socket) {
 	d.Lock()

@@ -97,6 +97,11 @@ type loop struct {
 	ready   []*socket // sockets for the next pass: they have unexecuted input
 	gone    []*socket // to be closed: their conversations are over
 
+	delivering  bool   // the round of a settled turn is about to be delivered
+	state       []byte // a buffer
+	sentTerm    uint64 // the leadership to which sentClients belongs
+	sentClients int    // clients that the leader is to resume
+
 	noMessages messages // with the lists that the mailbox gets back
 
 	// The state of the pass.
@@ -356,6 +361,7 @@ func (l *loop) readAhead(s *socket) {
 	buf := l.scratch()
 	switch n, err := s.fd.Read(buf); err {
 	case nil:
+		s.taken += uint64(n)
 		s.Receive(l.round.Batch, l.now, buf[:n])
 	case epoll.ErrWouldBlock:
 	case io.EOF:
@@ -372,6 +378,7 @@ func (l *loop) input(s *socket) {
 	var err error
 	if s.Unread() {
 		if n, err = s.fd.Read(s.Space()); err == nil {
+			s.taken += uint64(n)
 			s.Filled(l.now, n)
 			s.Advance(l.round.Batch, l.now)
 		}
@@ -381,6 +388,7 @@ func (l *loop) input(s *socket) {
 		n, err = s.fd.Read(buf)
 		l.in = l.in[:at+n]
 		if err == nil {
+			s.taken += uint64(n)
 			s.Receive(l.round.Batch, l.now, buf[:n:n])
 		}
 	}
@@ -402,6 +410,7 @@ func (l *loop) proceed(s *socket) {
 	if s.State() == conversation.Lingering {
 		l.linger(s)
 	}
+	l.record(s)
 	switch s.State() {
 	case conversation.Ready:
 		l.ready = append(l.ready, s)

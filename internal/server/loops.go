@@ -131,6 +131,7 @@ func (s *Server) prepare(c *socket) {
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(c.client))
 	if s.opt.Cluster != nil {
 		c.proxy = &proxy{socket: c, came: s.now()}
+		c.origin = c.proxy
 	}
 }
 
@@ -138,7 +139,7 @@ func (s *Server) prepare(c *socket) {
 // that is any loop. Otherwise the client is pending in the first loop, which also checks
 // whether a proxied client can start.
 func (s *Server) assign(c *socket) {
-	if s.opt.Cluster == nil || s.mu.lead.Here && c.proxied == nil {
+	if s.opt.Cluster == nil || s.mu.lead.Here && !s.mu.gathering && c.proxied == nil {
 		s.serveHere(c)
 		return
 	}
@@ -147,7 +148,10 @@ func (s *Server) assign(c *socket) {
 
 // serveHere assigns a client with a local conversation to a loop, with mu locked.
 func (s *Server) serveHere(c *socket) {
-	c.proxy, c.here = nil, true
+	if c.proxy, c.here = nil, true; s.opt.Cluster != nil && (c.proxied == nil || c.proxied.Marks) {
+		c.term = s.mu.lead.Term
+		c.Keep()
+	}
 	s.mu.sockets++
 	c.loop, c.leads = s.mu.loops.take(), s.mu.leads
 }

@@ -27,8 +27,10 @@ type messages struct {
 	arrived   []*socket   // streams that have events
 	dismissed []dismissal // to be ended at once
 	everybody everybody
-	moreDue   bool // a turn has left due timers
-	room      bool // a slot is free again
+	gathered  []gathering
+	announce  []Leadership // leaders that must learn the number of resumed clients
+	moreDue   bool         // a turn has left due timers
+	room      bool         // a slot is free again
 }
 
 // An ending is how a loop ends its connections and stops.
@@ -58,6 +60,8 @@ func (m *mailbox) listen(a *acceptor)              { post(m, &m.acceptors, a) }
 func (m *mailbox) join(s *socket)                  { post(m, &m.joined, s) }
 func (m *mailbox) enter(s *socket)                 { post(m, &m.entered, s) }
 func (m *mailbox) dismiss(s *socket, reason error) { post(m, &m.dismissed, dismissal{s, reason}) }
+func (m *mailbox) endGathering(g gathering)        { post(m, &m.gathered, g) }
+func (m *mailbox) announceTo(lead Leadership)      { post(m, &m.announce, lead) }
 func (m *mailbox) deferDue()                       { set(m, &m.moreDue, true) }
 func (m *mailbox) offerSlot()                      { set(m, &m.room, true) }
 func (m *mailbox) end(how ending)                  { set(m, &m.ending, how) }
@@ -126,10 +130,19 @@ func (l *loop) readMail() {
 	l.mail.streams.Store(false)
 	got := l.mail.messages
 	l.mail.messages = l.noMessages
+	if l.delivering && got.everybody.reason != nil { // clients get the replies of this turn first
+		l.mail.everybody, l.mail.announce, l.mail.gathered = got.everybody, got.announce, got.gathered
+		got.everybody, got.announce, got.gathered = everybody{}, nil, nil
+		l.mail.waiting.Store(true)
+	}
 	stop, abort := l.mail.ending.stop && !l.ending.stop, l.mail.ending.abort && !l.ending.abort
 	l.ending = l.mail.ending
 	l.mail.Unlock()
 	for _, s := range got.answered {
+		if s.joining {
+			s.early = true
+			continue
+		}
 		s.Answered(l.now, s.waitErr)
 		l.proceed(s)
 	}
@@ -165,6 +178,12 @@ func (l *loop) readMail() {
 	}
 	if e := got.everybody; e.reason != nil {
 		l.endAll(e.reason, e.before)
+	}
+	for _, lead := range got.announce {
+		l.announce(lead)
+	}
+	for _, g := range got.gathered {
+		l.endGathering(g)
 	}
 	l.moreDue = l.moreDue || got.moreDue
 	clear(got.answered)

@@ -32,6 +32,10 @@ type Cluster struct {
 	// DefaultPatience.
 	Patience time.Duration
 
+	// Heard returns the other members from which this member has heard since it leads. A
+	// new leader waits for their clients. It can be nil.
+	Heard func() []uint64
+
 	// Stats returns the cluster's lines of the stats reply, for a client of the given
 	// member. It is called within turns.
 	Stats func(asked uint64) []wire.Stat
@@ -56,7 +60,8 @@ func (s *Server) Follow(lead Leadership) {
 	s.accepting.Lock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.lead != lead {
+	changed := s.mu.lead != lead
+	if changed {
 		switch {
 		case lead.Leader != 0:
 			s.mu.alone = engine.Never
@@ -65,12 +70,32 @@ func (s *Server) Follow(lead Leadership) {
 		}
 		s.mu.lead = lead
 		s.mu.leads++
+		if s.mu.gathering = s.opt.Cluster != nil && lead.Here && s.running.Err() == nil; s.mu.gathering {
+			s.wg.Add(1)
+			go s.gather(lead)
+		}
 		s.mu.loops.dismiss(errLeadership, s.mu.leads)
 	}
 	s.accepting.Unlock()
 	for !lead.Here && s.mu.sockets > 0 {
 		s.mu.left.Wait()
 	}
+	if changed && s.opt.Cluster != nil && !lead.Here && lead.Leader != 0 && s.mu.lead == lead && len(s.mu.loops.all) > 0 {
+		s.mu.loops.all[0].mail.announceTo(lead)
+	}
+}
+
+// hasOtherLeader reports whether another member leads.
+func (s *Server) hasOtherLeader() bool {
+	id := s.leadership().Leader
+	return id != 0 && id != s.opt.Cluster.ID
+}
+
+// isGathering reports whether this leader waits for the clients of the other members.
+func (s *Server) isGathering() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.gathering
 }
 
 // leadership returns the current leadership.

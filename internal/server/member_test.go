@@ -23,6 +23,9 @@ type group struct {
 	members []*rig
 	down    atomic.Bool // nobody can be reached
 	term    uint64
+	leader  uint64
+	cut     func(leader uint64) // ends the connections to a leader, as if it had died
+	heard   []uint64
 }
 
 // startMembers starts so many members. Nobody leads.
@@ -154,13 +157,14 @@ func TestSilentLeader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startMembers(t, 3, Options{})
 		synctest.Wait() // until its first client has gone
-		streams := make(chan io.ReadWriteCloser, 2)
+		streams := make(chan io.ReadWriteCloser, 3)
+		c.elect(1)
+		synctest.Wait()
 		c.members[1].opt.Cluster.Dial = func(uint64) (io.ReadWriteCloser, error) {
 			own, other := memnet.Pipe()
 			streams <- other
 			return own, nil
 		}
-		c.elect(1)
 		leaves := c.members[1].dial()
 		leaves.send("reserve\n")
 		synctest.Wait()
@@ -179,6 +183,7 @@ func TestSilentLeader(t *testing.T) {
 		c.elect(3)
 		waits.wantEnd()
 		(<-streams).Close()
+		(<-streams).Close() // which announces the clients
 	})
 }
 

@@ -27,10 +27,18 @@ type proxiedClient struct {
 	Identity   string `json:"identity,omitempty"` // empty if unknown
 	Required   bool   `json:"required,omitempty"` // see access.Terms
 	TokenInPut bool   `json:"token_in_put,omitempty"`
+
+	Marks     bool   `json:"marks,omitempty"`   // the member can use marks
+	Term      uint64 `json:"term,omitempty"`    // in which the member knows the leader
+	Resumes   bool   `json:"resumes,omitempty"` // the client had this state at its last leader
+	Note      []byte `json:"note,omitempty"`
+	State     []byte `json:"state,omitempty"`
+	Elapsed   int64  `json:"elapsed,omitempty"`   // ns since the state arrived
+	Announces *int   `json:"announces,omitempty"` // there is no client: the number of clients that are resumed
 }
 
 // maxProxyHeader is the maximum size of a proxied client's description, in bytes.
-const maxProxyHeader = 4 << 10
+const maxProxyHeader = 60 << 10
 
 // proxyHeaderTimeout is the maximum time until the description arrives.
 const proxyHeaderTimeout = 10 * time.Second
@@ -113,9 +121,19 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 		stream.Close()
 		return
 	}
+	if v.Announces != nil {
+		stream.Close()
+		s.arrive(member, v.Term, 0, max(0, *v.Announces))
+		return
+	}
 	s.startLoops(nil)
 	c := &socket{client: v.addr(), proxied: &v, fd: streamSocket{s.streamOf(stream)}}
-	if s.prepare(c); s.handOut(c) != nil {
+	s.prepare(c)
+	if v.Resumes {
+		c.proxy.last = &suspended{v.Note, v.State, s.now() - max(0, v.Elapsed)}
+		v.Note, v.State = nil, nil
+	}
+	if s.handOut(c) != nil {
 		c.fd.Close()
 	}
 }
@@ -130,11 +148,16 @@ func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
 
 // beginProxied starts the conversation of a proxied client.
 func (s *Server) beginProxied(c *socket) error {
-	id, known := s.access.ByName(c.proxied.Identity)
-	if !known && c.proxied.Identity != "" {
-		return &rejection{"unknown identity at the leader: " + c.proxied.Identity}
+	return s.identify(c, c.proxied, c.proxied.Identity)
+}
+
+// identify admits a client with the name of an identity, or "".
+func (s *Server) identify(c *socket, v *proxiedClient, identity string) error {
+	id, known := s.access.ByName(identity)
+	if !known && identity != "" {
+		return &rejection{"unknown identity at the leader: " + identity}
 	}
-	s.admit(&c.Conversation, c.proxied.terms(), id, known)
+	s.admit(&c.Conversation, v.terms(), id, known)
 	return nil
 }
 

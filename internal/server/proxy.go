@@ -29,7 +29,13 @@ type proxy struct {
 	input   []byte // client's bytes that the stream has not accepted
 	replies []byte // leader's bytes that the client has not accepted
 	shut    bool   // the client sends no more, and the leader knows
-	holding conversation.Holding
+
+	term     uint64     // of the leadership that was dialed last
+	last     *suspended // the client's state at its last leader; nil: it had none
+	head     int        // bytes of input that describe the client
+	sent     []byte     // of the client, that the leader may not have used
+	sentFrom uint64     // the position of sent in all that the stream got
+	holding  conversation.Holding
 }
 
 // route decides whether a pending client is served here, by the leader, or stays pending.
@@ -39,6 +45,10 @@ func (p *proxy) route() {
 	case s.gone:
 	case l.ending.stop:
 		l.end(s, conversation.ErrStopped)
+	case lead.Here && l.srv.isGathering():
+		p.pend()
+	case lead.Here && p.last != nil:
+		l.resume([]*socket{s}, false)
 	case lead.Here:
 		l.srv.shared.Memory.Set(&p.holding, s, 0)
 		if err := l.srv.converse(s); err != nil {
@@ -48,6 +58,8 @@ func (p *proxy) route() {
 	case lead.Leader == 0, lead.Leader == l.srv.opt.Cluster.ID:
 		p.pend()
 	case s.proxied != nil: // its member already knows the new leader, or still has the old one
+		p.pend()
+	case lead.Term == p.term && l.now < p.retryAt: // this leader was lost
 		p.pend()
 	default:
 		p.dial(lead)
@@ -69,7 +81,13 @@ func (p *proxy) pend() {
 // dial opens a stream to the leader and forwards the client's input.
 func (p *proxy) dial(lead Leadership) {
 	l, s := p.loop, p.socket
+	p.header.Marks, p.header.Term, p.term = true, lead.Term, lead.Term
+	if last := p.last; last != nil {
+		p.header.Resumes, p.header.Note, p.header.State = true, last.note, last.state
+		p.header.Elapsed = max(0, l.srv.now()-last.at)
+	}
 	header, err := p.header.append(nil)
+	p.header.Note, p.header.State = nil, nil
 	if err != nil {
 		l.end(s, err)
 		return
@@ -88,7 +106,13 @@ func (p *proxy) dial(lead Leadership) {
 		return
 	}
 	l.expect(s, epoll.Once)
-	p.input, p.stream = header, stream
+	p.input, p.stream, p.head = append(header, p.input...), stream, len(header)
+	if p.last != nil {
+		if l.sentTerm != lead.Term {
+			l.sentTerm, l.sentClients = lead.Term, 0
+		}
+		l.sentClients++
+	}
 	l.notify(s, p.stream, false)
 	p.passOn()
 	if !s.gone {
@@ -99,17 +123,12 @@ func (p *proxy) dial(lead Leadership) {
 // handOver passes a pending client to the loop that serves it here, which can be this
 // loop. The caller holds accepting and mu.
 func (p *proxy) handOver() {
-	l, s := p.loop, p.socket
-	if v, ok := s.fd.(streamSocket); ok {
-		v.Notify(func() {})
-	} else {
-		l.poll.Remove(s.fd) // ignore the error of a failed connection, which a read will report
-	}
-	l.timers.remove(s)
-	l.free(s)
-	s.listed = false
-	s.loop.mail.enter(s)
+	p.leave()
+	p.socket.loop.mail.enter(p.socket)
 }
+
+// leave takes the client out of the loop of pending clients.
+func (p *proxy) leave() { p.loop.detach(p.socket) }
 
 // due handles a client whose timer has expired.
 func (p *proxy) due() {
@@ -183,8 +202,11 @@ func (p *proxy) passOn() {
 	}
 	if len(p.input) > 0 {
 		n, err := p.stream.TryWrite(p.input)
-		if err != nil { // its replies can still arrive
-			p.input, p.shut = nil, true
+		head := min(n, p.head)
+		p.head -= head
+		p.keepSent(p.input[head:n])
+		if err != nil { // its replies may still come, and reading them reports the error
+			p.input = slices.Clone(p.input)
 		} else if n < len(p.input) {
 			p.input = slices.Clone(p.input[n:])
 		} else if p.input = nil; p.shut {
@@ -209,7 +231,7 @@ func (p *proxy) passBack() {
 				p.conclude()
 				return
 			case err != nil:
-				l.end(s, err)
+				p.lose(err)
 				return
 			}
 			p.replies = l.scratch()[:n]
@@ -230,6 +252,7 @@ func (p *proxy) passBack() {
 			return
 		default:
 			p.replies = nil
+			p.trimSent()
 		}
 	}
 	l.list(s)
@@ -282,7 +305,7 @@ func (p *proxy) expect() {
 			held += s.buffer.Held()
 		}
 	}
-	l.srv.shared.Memory.Set(&p.holding, s, int64(held))
+	l.srv.shared.Memory.Set(&p.holding, s, int64(held+cap(p.sent)))
 	events := epoll.Events(0)
 	if !p.shut && len(p.input) == 0 {
 		events |= epoll.Readable | epoll.HalfClosed
@@ -302,7 +325,7 @@ func (p *proxy) end(reason error) {
 	if p.reason = reason; p.stream != nil {
 		p.stream.Close()
 	}
-	p.input, p.replies = nil, nil
+	p.input, p.replies, p.sent = nil, nil, nil
 	l.srv.shared.Memory.Set(&p.holding, s, 0)
 	l.remove(s)
 }

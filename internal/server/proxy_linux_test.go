@@ -197,9 +197,14 @@ func TestHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.step()
+	r.Follow(Leadership{Here: true, Leader: 1, Term: 1})
+	r.eventually("the leader has gathered its clients", func() bool {
+		l.mail.Lock()
+		defer l.mail.Unlock()
+		return len(l.mail.gathered) > 0
+	})
 	stream.ended = true
 	l.mail.arrive(s)
-	r.Follow(Leadership{Here: true, Leader: 1, Term: 1})
 	for len(stream.replies) == 0 || l.clients.taken() > 0 {
 		l.step()
 	}

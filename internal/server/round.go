@@ -51,7 +51,9 @@ func (l *loop) turn() {
 		l.limit.adapt(r.Replies(), commands)
 		if settled {
 			r.err = err
+			l.delivering = true
 			l.readMail() // first the answers of sockets that waited
+			l.delivering = false
 			l.deliver(r)
 		} else {
 			if l.unsynced == 0 {

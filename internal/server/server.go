@@ -161,6 +161,10 @@ type Server struct {
 	aborting   context.Context // until Shutdown's context ends
 	abort      context.CancelFunc
 
+	gathered      chan struct{}                    // has something when arrivals have changed
+	resumed       atomic.Int64                     // clients
+	claimsRefused [len(claimReasons)]atomic.Uint64 // claims
+
 	*reports
 	accepting  accepting // its lock comes before mu
 	slots      slots     // its lock comes after mu
@@ -177,6 +181,9 @@ type Server struct {
 		lead  Leadership
 		leads uint32 // number of changes of lead
 		alone int64  // time in ns since which no leader is known; engine.Never if there is one
+
+		gathering bool               // this member leads, and waits for the clients of the others
+		arrivals  map[uint64]arrival // by member
 	}
 	wg sync.WaitGroup // counts all goroutines
 }
@@ -218,6 +225,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	s.aborting, s.abort = context.WithCancel(context.Background())
 	s.mu.listeners = make(map[io.Closer]struct{})
 	s.mu.left.L = &s.mu.Mutex
+	s.mu.arrivals, s.gathered = make(map[uint64]arrival), make(chan struct{}, 1)
 	return s
 }
 

@@ -29,6 +29,13 @@ type socket struct {
 	proxy *proxy // nil if the conversation is local, or the leader has ended it
 	here  bool   // its conversation is, or was, with the engine here
 
+	origin    *proxy    // the proxy that it was; nil without a cluster
+	term      uint64    // of the leadership, if it is served here
+	taken     uint64    // bytes that were read, of the stream of a proxied client
+	suspended suspended // the last state of a client that is not proxied
+	joining   bool      // it has a session, and is on its way to its loop
+	early     bool      // its wait has ended before it has reached the loop
+
 	watched int  // index in departures.watched, from 1; 0 means none. The lock of departures guards these
 	left    bool // in departures.left
 
@@ -114,10 +121,20 @@ func (l *loop) join(s *socket) {
 	}
 	if s.proxy != nil {
 		s.proxy.loop = l
+		if v := s.proxied; v != nil && s.proxy.last != nil {
+			l.srv.arrive(v.Member, v.Term, 1, -1)
+		}
 		s.proxy.route()
 		return
 	}
 	l.checkBuffer(s)
+	if s.early {
+		s.Answered(l.now, s.waitErr)
+	}
+	resumed := s.joining
+	if s.joining, s.early = false, false; resumed {
+		l.proceed(s)
+	}
 	if l.ending.stop {
 		s.Stop(l.round.Batch)
 	}
@@ -198,8 +215,16 @@ func (l *loop) endAll(reason error, nth uint32) {
 	for _, s := range l.clients.all {
 		switch {
 		case s == nil || s.leads >= nth:
-		case s.proxy != nil && s.proxy.stream == nil && !l.ending.abort:
+		case s.gone || l.ending.abort:
+			l.end(s, reason)
+		case s.proxy != nil && s.proxied != nil && l.srv.hasOtherLeader():
+			l.lose(s, reason)
+		case s.proxy != nil && s.proxy.stream == nil:
 			s.proxy.route()
+		case s.proxy != nil:
+			s.proxy.lose(reason)
+		case s.here:
+			l.suspend(s, reason)
 		default:
 			l.end(s, reason)
 		}

@@ -149,6 +149,8 @@ type Counts struct {
 	Buffers            int64             // size of the clients' input and replies in bytes
 	MaxBuffers         int64             // maximum of Buffers; 0 means no limit
 	ClosedForMemory    uint64            // connections closed because of that limit
+	Resumed            uint64            // clients resumed after a change of leader
+	RefusedClaims      map[string]uint64 // claims of resumed clients, by reason; nil without a cluster
 	MaxJobSize         int               // maximum size of a body in bytes
 	Uptime             time.Duration
 }
@@ -170,8 +172,15 @@ func (s *Server) Counts() Counts {
 		Buffers:            s.shared.Memory.Held(),
 		MaxBuffers:         max(s.opt.MaxBuffers, 0),
 		ClosedForMemory:    s.evicted.Load(),
+		Resumed:            uint64(s.resumed.Load()),
 		MaxJobSize:         s.opt.MaxJobSize,
 		Uptime:             time.Since(s.begun),
+	}
+	if s.opt.Cluster != nil {
+		c.RefusedClaims = make(map[string]uint64)
+		for i, reason := range claimReasons {
+			c.RefusedClaims[reason] = s.claimsRefused[i].Load()
+		}
 	}
 	for _, w := range refusalWords {
 		c.RefusedCommands[w.String()] = s.shared.Unsuccessful(w)

@@ -1,0 +1,466 @@
+package server
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A client without a command in progress survives a change of leader. The state of its
+// session is where its socket is: the leader sends it after the replies as a mark of the
+// stream, or keeps it for its own clients. At the next leader the client is resumed: it
+// gets a new session and claims the jobs that it holds.
+//
+// A new leader gathers: it executes no command before the other members have announced
+// and sent their clients, or gatherTime is over. Then it resumes all of them. Claims come
+// before any command, so no job that is claimed is at another client. Of two claims for a
+// job, the later reservation wins.
+
+// gatherTime is the maximum time that a new leader waits for the other members' clients.
+const gatherTime = 300 * time.Millisecond
+
+// A marker is a Stream with marks.
+type marker interface {
+	Mark(position uint64, note, state []byte)
+	LastMark() (note, state []byte, at time.Time, ok bool)
+	Used() uint64
+	Lose()
+}
+
+// A suspended client had this state at its last leader. state starts with the term.
+type suspended struct {
+	note, state []byte
+	at          int64 // ns, as Server.now; when the state arrived
+}
+
+// An arrival counts the clients of another member that are to be resumed.
+type arrival struct {
+	term      uint64
+	arrived   int
+	announced int // -1: not yet
+}
+
+// arrive counts clients that arrive from a member, or notes the number that it announces.
+func (s *Server) arrive(member, term uint64, arrived, announced int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.mu.arrivals[member]
+	if a.term > term {
+		return
+	}
+	if a.term < term {
+		a = arrival{term: term, announced: -1}
+	}
+	a.arrived += arrived
+	if announced >= 0 {
+		a.announced = announced
+	}
+	s.mu.arrivals[member] = a
+	select {
+	case s.gathered <- struct{}{}:
+	default:
+	}
+}
+
+// hasGathered reports whether all of these members have sent their clients.
+func (s *Server) hasGathered(term uint64, members []uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range members {
+		if a := s.mu.arrivals[id]; a.term != term || a.announced < 0 || a.arrived < a.announced {
+			return false
+		}
+	}
+	return true
+}
+
+// gather waits for the other members' clients. Then it lets the first loop resume them.
+func (s *Server) gather(lead Leadership) {
+	defer s.wg.Done()
+	began := s.now()
+	over := time.After(gatherTime)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for done := false; !done && s.leadership() == lead; {
+		if heard := s.opt.Cluster.Heard; heard == nil || s.hasGathered(lead.Term, heard()) {
+			break
+		}
+		select {
+		case <-s.running.Done():
+			return
+		case <-over:
+			done = true
+		case <-tick.C:
+		case <-s.gathered:
+		}
+	}
+	s.mu.Lock()
+	loops := s.mu.loops.all
+	s.mu.gathering = s.mu.gathering && len(loops) > 0
+	s.mu.Unlock()
+	if len(loops) == 0 { // there is no client yet
+		s.broker.Decide((*engine.Engine).EndClaims)
+		return
+	}
+	loops[0].mail.endGathering(gathering{lead, s.now() - began})
+}
+
+// A gathering is over: a new leader has its clients.
+type gathering struct {
+	lead Leadership
+	took int64 // ns
+}
+
+// endGathering resumes all pending clients that have a state, and routes the others.
+func (l *loop) endGathering(g gathering) {
+	s := l.srv
+	s.mu.Lock()
+	current := s.mu.lead == g.lead && s.mu.gathering
+	if current {
+		s.mu.gathering = false
+	}
+	s.mu.Unlock()
+	if !current {
+		return
+	}
+	var found []*socket
+	for _, c := range l.clients.all {
+		if c != nil && !c.gone && c.proxy != nil && c.proxy.stream == nil && c.proxy.last != nil {
+			found = append(found, c)
+		}
+	}
+	n, refused := l.resume(found, true)
+	s.log.Info("resumed the clients of the previous leader", "clients", n, "refused_claims", refused, "waited", time.Duration(g.took))
+	for _, c := range l.clients.all {
+		if c != nil && !c.gone && c.proxy != nil && c.proxy.stream == nil {
+			c.proxy.route()
+		}
+	}
+}
+
+// A resuming client is about to get its session.
+type resuming struct {
+	*socket
+	*conversation.Resumption
+	input []byte
+}
+
+// resume resumes pending clients at this leader. all is set at the end of the gathering.
+// It returns the number of clients and of refused claims.
+func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
+	s := l.srv
+	s.accepting.Lock()
+	defer s.accepting.Unlock()
+	s.mu.Lock()
+	here := s.mu.lead.Here && s.running.Err() == nil // until accepting is unlocked
+	s.mu.Unlock()
+	if !here {
+		return 0, 0
+	}
+	var clients []resuming
+	type claim struct {
+		c    *socket
+		term uint64
+		engine.Claim
+	}
+	var claims []claim
+	for _, c := range sockets {
+		r, term, err := c.proxy.resumption(l.srv.now())
+		if err == nil {
+			err = s.reenter(c, r.Identity)
+		}
+		if err != nil {
+			s.reject(c.client, err)
+			l.end(c, err)
+			continue
+		}
+		p := c.proxy
+		p.leave()
+		s.mu.Lock()
+		s.serveHere(c)
+		s.mu.Unlock()
+		c.joining = true
+		clients = append(clients, resuming{c, r, p.input})
+		for _, k := range r.Claims {
+			claims = append(claims, claim{c, term, k})
+		}
+	}
+	slices.SortStableFunc(claims, func(a, b claim) int {
+		return -cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.At, b.At))
+	})
+	var steps []func(e *engine.Engine, now int64)
+	for _, c := range clients {
+		steps = append(steps, func(e *engine.Engine, now int64) { c.ResumeSession(e, c.Resumption) })
+	}
+	for _, k := range claims {
+		steps = append(steps, func(e *engine.Engine, now int64) {
+			if o := k.c.Claim(e, now, k.Claim); o != engine.OK {
+				refused++
+				s.claimsRefused[claimReason(o)].Add(1)
+			}
+		})
+	}
+	if all {
+		steps = append(steps, func(e *engine.Engine, now int64) { e.EndClaims() })
+	}
+	waits := slices.DeleteFunc(slices.Clone(clients), func(c resuming) bool { return !c.Waits })
+	slices.SortStableFunc(waits, func(a, b resuming) int { return -cmp.Compare(a.Waited, b.Waited) })
+	for _, c := range waits {
+		steps = append(steps, func(e *engine.Engine, now int64) { c.ResumeWait(e, now, c.Resumption) })
+	}
+	for part := range slices.Chunk(steps, stepsPerTurn) {
+		l.runSteps(part)
+	}
+	for _, c := range clients {
+		if c.Resumed(l.now, c.input) {
+			resumed++
+		}
+		if c.loop == l {
+			l.join(c.socket)
+		} else {
+			c.loop.mail.join(c.socket)
+		}
+	}
+	s.resumed.Add(int64(resumed))
+	return resumed, refused
+}
+
+// claimReasons are the reasons for refused claims.
+var claimReasons = [...]string{"gone", "not ready", "expired"}
+
+// claimReason returns the index of a reason in claimReasons.
+func claimReason(o engine.Outcome) int {
+	switch o {
+	case engine.NotFound:
+		return 0
+	case engine.TimedOut:
+		return 2
+	}
+	return 1
+}
+
+// stepsPerTurn is the number of sessions, claims and waits that a turn resumes.
+const stepsPerTurn = 200
+
+// steps is a broker.Request.
+type steps []func(e *engine.Engine, now int64)
+
+// Apply implements broker.Request.
+func (t steps) Apply(e *engine.Engine, now int64) (later int64) {
+	for _, f := range t {
+		f(e, now)
+		now++
+	}
+	return now - 1
+}
+
+// runSteps runs a turn. Replies to waiting reserves can wait for its settlement.
+func (l *loop) runSteps(t steps) {
+	if settled, _ := l.srv.broker.NewCaller(t).Start(noSettler{}); !settled && l.unsettled == l.syncing {
+		l.srv.broker.StartSync()
+	}
+}
+
+// resumption returns the state of a pending client, and the term in which it had that.
+func (p *proxy) resumption(now int64) (r *conversation.Resumption, term uint64, err error) {
+	last := p.last
+	state := last.state
+	if len(state) > 0 {
+		n := 0
+		if term, n = binary.Uvarint(state); n <= 0 {
+			n = 0
+		}
+		state = state[n:]
+	}
+	r, err = conversation.ReadRecord(last.note, state, max(0, now-last.at))
+	return r, term, err
+}
+
+// reenter admits a client with the identity that it had at its last leader.
+func (s *Server) reenter(c *socket, identity string) error {
+	v := &c.proxy.header
+	if c.proxied != nil {
+		v = c.proxied
+	}
+	return s.identify(c, v, cmp.Or(identity, v.Identity))
+}
+
+// record passes on the state of a client's session if it has changed and no command is in
+// progress.
+func (l *loop) record(s *socket) {
+	note, state, unused, ok := s.Record()
+	if !ok {
+		return
+	}
+	l.state = append(binary.AppendUvarint(l.state[:0], s.term), state...)
+	if s.proxied == nil {
+		s.suspended.state = append(s.suspended.state[:0], l.state...)
+		s.suspended.at = l.now
+		if note != nil {
+			s.suspended.note = append(s.suspended.note[:0], note...)
+		}
+		return
+	}
+	if m, ok := s.fd.(streamSocket).Stream.(marker); ok {
+		m.Mark(s.taken-uint64(unused), note, l.state)
+	}
+}
+
+// suspend makes a client of this leader, which leads no longer, a pending one. If a
+// command is in progress, it ends the connection.
+func (l *loop) suspend(s *socket, reason error) {
+	l.record(s)
+	if s.proxied != nil {
+		if s.Rests() {
+			l.lose(s, reason)
+		} else {
+			l.end(s, reason)
+		}
+		return
+	}
+	unused, ok := s.Suspend(reason)
+	if !ok {
+		l.end(s, reason)
+		return
+	}
+	p := s.origin
+	n := &socket{fd: s.fd, client: s.client, buffer: s.buffer, proxy: p, origin: p}
+	n.Conversation = conversation.New(&l.srv.shared, n, l.srv.nameOf(n.client))
+	if s.suspended.state != nil { // else it has executed nothing since it was resumed
+		p.last = new(s.suspended)
+	} else if p.last == nil {
+		p.last = new(suspended)
+	}
+	p.socket, p.loop, p.came, p.retryAt, p.input = n, nil, l.srv.now(), 0, unused
+	s.gone = true
+	l.detach(s)
+	l.srv.departures.unwatch(s)
+	srv := l.srv
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	n.loop = srv.mu.loops.all[0]
+	n.loop.mail.enter(n)
+	srv.mu.sockets--
+	srv.mu.left.Broadcast()
+}
+
+// lose ends the stream of a proxied client that has no command in progress, so that its
+// member finds another leader for it.
+func (l *loop) lose(s *socket, reason error) {
+	if m, ok := s.fd.(streamSocket).Stream.(marker); ok {
+		m.Lose()
+	}
+	l.end(s, reason)
+}
+
+// detach takes a socket that stays open out of the loop.
+func (l *loop) detach(s *socket) {
+	if v, ok := s.fd.(streamSocket); ok {
+		v.Notify(func() {})
+	} else {
+		l.poll.Remove(s.fd) // reading reports the error of a connection that has failed
+	}
+	l.timers.remove(s)
+	l.free(s)
+	s.listed = false
+}
+
+// lose makes a client pending whose leader is lost, unless it has a command in progress.
+func (p *proxy) lose(reason error) {
+	l, s := p.loop, p.socket
+	m, ok := p.stream.(marker)
+	if !ok || p.shut {
+		l.end(s, reason)
+		return
+	}
+	given := reason == errLost // the leader has not executed what the last mark excludes
+	for {
+		n, err := p.stream.TryRead(l.scratch())
+		if err == nil {
+			p.replies = append(p.replies, l.scratch()[:n]...)
+			continue
+		}
+		given = given || err == errLost
+		break
+	}
+	note, state, at, rests := m.LastMark()
+	used := m.Used()
+	if len(p.replies) > 0 {
+		n, err := s.fd.Write(p.replies)
+		rests = rests && err == nil && n == len(p.replies)
+	}
+	if !rests || used < p.sentFrom || used > p.sentFrom+uint64(len(p.sent)) {
+		l.end(s, reason)
+		return
+	}
+	unused := p.sent[used-p.sentFrom:]
+	if len(unused) > 0 && !given {
+		l.end(s, reason)
+		return
+	}
+	switch {
+	case !at.IsZero():
+		p.last = &suspended{note, state, int64(at.Sub(l.srv.begun))}
+	case p.last == nil:
+		p.last = new(suspended)
+	}
+	p.input = slices.Concat(unused, p.input[p.head:])
+	p.stream.Close()
+	p.stream, p.replies, p.sent, p.sentFrom, p.head = nil, nil, nil, 0, 0
+	p.came, p.retryAt = l.now, l.now+int64(leaderRetry)
+	l.srv.shared.Memory.Set(&p.holding, s, 0)
+	p.route()
+}
+
+// errLost is mux.ErrLost.
+const errLost = syscall.ECONNABORTED
+
+// keepSent keeps a copy of input that was sent to the leader, until a mark excludes it.
+func (p *proxy) keepSent(b []byte) {
+	if _, ok := p.stream.(marker); !ok {
+		return
+	}
+	p.trimSent()
+	p.sent = append(p.sent, b...)
+}
+
+// trimSent drops the input that the leader has used.
+func (p *proxy) trimSent() {
+	m, ok := p.stream.(marker)
+	if !ok || len(p.sent) == 0 {
+		return
+	}
+	n := min(len(p.sent), int(max(m.Used(), p.sentFrom)-p.sentFrom))
+	p.sentFrom += uint64(n)
+	if p.sent = append(p.sent[:0], p.sent[n:]...); cap(p.sent) > keptSent && len(p.sent) == 0 {
+		p.sent = nil
+	}
+}
+
+const keptSent = 64 // bytes; the largest buffer that an idle client keeps
+
+// announce sends the leader the number of clients that this member has sent it.
+func (l *loop) announce(lead Leadership) {
+	n := 0
+	if l.sentTerm == lead.Term {
+		n = l.sentClients
+	}
+	header, err := proxiedClient{Member: l.srv.opt.Cluster.ID, Term: lead.Term, Announces: &n}.append(nil)
+	if err != nil {
+		return
+	}
+	conn, err := l.srv.opt.Cluster.Dial(lead.Leader)
+	if err != nil {
+		l.srv.log.Debug("cannot announce the clients to the leader", "err", err)
+		return
+	}
+	stream := l.srv.streamOf(conn)
+	stream.TryWrite(header)
+	stream.CloseWrite()
+	stream.Close()
+}
