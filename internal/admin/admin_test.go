@@ -235,7 +235,7 @@ func TestHealth(t *testing.T) {
 		{func() { journal.Health = damaged }, 200, "ok\nwarning: the journal: " + damaged + "\n"},
 		{func() { journal.Refusal = full }, 503, "the journal: " + full + "\n"},
 		{func() { journal = server.JournalStats{} }, 200, "ok\n"},
-		{func() { counts.Full = true }, 200, "ok\nwarning: too many connections: new ones wait (max-connections 7)\n"},
+		{func() { counts.Full = true }, 200, "ok\nwarning: too many connections: new clients wait (max-connections 7)\n"},
 		{func() { counts.Full, ends = false, []string{"the certificate tls.crt ends"} }, 200, "ok\nwarning: the certificate tls.crt ends\n"},
 		{func() { b.Call(func(e *engine.Engine, _ int64) { e.Drain() }) }, 503, "draining: no new jobs are taken\n"},
 	} {

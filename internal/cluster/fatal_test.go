@@ -43,7 +43,7 @@ func TestRestored(t *testing.T) {
 		m.kill(false)
 		m.disk = disk
 		m.boot()
-		sim.condemned(m, "this member must join again: its disk is older than what member")
+		sim.condemned(m, "this member must join again: its disk lacks data that it had reported to member")
 	})
 }
 
