@@ -223,7 +223,7 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
 	r.running.Add(1)
-	err, reason := r.execute(cmd)
+	reason, err := r.execute(cmd)
 	r.running.Add(-1)
 	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
 		err = nil // the command did not read the whole body
@@ -251,20 +251,20 @@ func (e explainedError) Reason() string { return e.reason }
 
 // execute runs a command and returns the last line of its standard error, if the server
 // keeps reasons. Otherwise standard error is a file, so that nothing is copied.
-func (r *jobRunner) execute(cmd *exec.Cmd) (err error, reason string) {
+func (r *jobRunner) execute(cmd *exec.Cmd) (reason string, err error) {
 	if !r.notes {
-		return cmd.Run(), ""
+		return "", cmd.Run()
 	}
 	out, in, err := os.Pipe()
 	if err != nil {
-		return err, ""
+		return "", err
 	}
 	cmd.Stderr = in
 	err = cmd.Start()
 	in.Close()
 	if err != nil {
 		out.Close()
-		return err, ""
+		return "", err
 	}
 	var last lastLine
 	copied := make(chan struct{})
@@ -278,7 +278,7 @@ func (r *jobRunner) execute(cmd *exec.Cmd) (err error, reason string) {
 	case <-copied:
 	case <-time.After(stderrGrace): // a child that still runs has the pipe
 	}
-	return err, last.text()
+	return last.text(), err
 }
 
 // stderrGrace is the time to read what a command has written before its end.
