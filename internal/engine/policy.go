@@ -188,7 +188,7 @@ func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool
 	if p == nil || e.policies.inForce == nil {
 		return false
 	}
-	over := p.over(e.jobs.held(j), end)
+	over := p.exceeded(e.jobs.held(j), end)
 	return over != NumPolicyEvents && e.end(over, t, i, j, end, release)
 }
 
@@ -197,7 +197,7 @@ func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool
 // if the Log refuses that. how is the end of the attempt of a reserved job. release is
 // nil unless the job is being released.
 func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, how Ends, release *given) bool {
-	kind, dead := t.policy.fate(why, t.name)
+	kind, dead := t.policy.disposition(why, t.name)
 	var to *tube
 	refused := false
 	if kind == JobMoved {
@@ -248,10 +248,10 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, how Ends, release
 	return true
 }
 
-// fate returns the kind of change that removes a job from a tube and, for a JobMoved, the
+// disposition returns the kind of change that removes a job from a tube and, for a JobMoved, the
 // dead tube. If the dead tube is the job's own tube, or its name would be too long, the
 // job is buried where it is.
-func (p *Policy) fate(why PolicyEvent, tube string) (kind ChangeKind, dead string) {
+func (p *Policy) disposition(why PolicyEvent, tube string) (kind ChangeKind, dead string) {
 	switch {
 	case why == BuriedTooLong, why == Expired && !p.BuryAtTTL, why < Expired && p.Exhausted == DeleteExhausted:
 		return JobDeleted, ""
@@ -264,9 +264,9 @@ func (p *Policy) fate(why PolicyEvent, tube string) (kind ChangeKind, dead strin
 	return JobState, ""
 }
 
-// over returns the limit that c exceeds if its reservation ends as end, or
+// exceeded returns the limit that c exceeds if its reservation ends as end, or
 // NumPolicyEvents if it exceeds none.
-func (p *Policy) over(c *coldJob, end Ends) PolicyEvent {
+func (p *Policy) exceeded(c *coldJob, end Ends) PolicyEvent {
 	releases := c.releases
 	if end == Release {
 		releases++

@@ -162,7 +162,7 @@ func (e *Engine) openGate(now int64, t *tube) {
 		return
 	}
 	for n := 0; t.ready.n > 0; n++ {
-		if i := t.ready.top(); e.servable(now, t, i, e.jobs.at(i), n) {
+		if i := t.ready.top(); e.reservable(now, t, i, e.jobs.at(i), n) {
 			break
 		}
 		if n >= minSlice && e.tickSpent() && t.ready.n > 0 {

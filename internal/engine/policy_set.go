@@ -119,7 +119,7 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 	if e.policies.inForce == nil {
 		return nil
 	}
-	e.turnWork += lookupWork + len(e.policies.set)*(1+len(tube)/globBytesPerLook)/looksPerUnit
+	e.turnWork += lookupWork + len(e.policies.set)*(1+len(tube)/globBytesPerLook)/stepsPerUnit
 	return e.policies.inForce.Of(tube)
 }
 

@@ -71,10 +71,10 @@ func (e *Engine) hadOnce(j *job) bool {
 	return c.reserves > c.allowances(j.state())
 }
 
-// servable reports whether the first ready job of a tube with a policy can be reserved.
-// If the job is stale, servable ends it. If the Log refuses that, or if n jobs ended
-// before are enough for a turn, servable shuts the tube.
-func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {
+// reservable reports whether the first ready job of a tube with a policy can be reserved.
+// If the job is stale, reservable ends it. If the Log refuses that, or if n jobs ended
+// before are enough for a turn, reservable shuts the tube.
+func (e *Engine) reservable(now int64, t *tube, i slot, j *job, n int) bool {
 	if t.policy == nil || t.gate == nil {
 		return true
 	}
@@ -110,7 +110,7 @@ func (e *Engine) logAttempts() {
 		if e.tickSpent() || e.keys.pass.underway && e.turnWork >= e.workLimit/tickShare*3/4 || e.enoughChanges(n) {
 			return
 		}
-		if looks++; looks%looksPerUnit == 0 {
+		if looks++; looks%stepsPerUnit == 0 {
 			e.turnWork++
 		}
 		i, ok := e.jobs.slots.nextUsed(slot(a.at))
@@ -192,7 +192,7 @@ func (e *Engine) sweepStale(now int64) {
 			}
 		}
 	}
-	e.turnWork += slotsPerPage / looksPerUnit
+	e.turnWork += slotsPerPage / stepsPerUnit
 	if w.place < pages*slotsPerPage {
 		w.due = w.began + w.pass*int64(w.place/slotsPerPage)/int64(pages)
 		return

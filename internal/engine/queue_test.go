@@ -115,7 +115,7 @@ func FuzzQueue(f *testing.F) {
 				q.remove(how % n)
 				q.push(pri, id)
 			}
-			if step%16 == 0 {
+			if step%64 == 0 {
 				q.check(how)
 			}
 		}

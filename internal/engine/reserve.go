@@ -63,7 +63,7 @@ func (e *Engine) choose(now int64, s *Session, most int) slot {
 			return none
 		}
 		j := e.jobs.at(i)
-		if t := e.tubeOfJob(j); e.servable(now, t, i, j, n) {
+		if t := e.tubeOfJob(j); e.reservable(now, t, i, j, n) {
 			if e.admitOnce(t, j) {
 				return i
 			}
@@ -71,7 +71,7 @@ func (e *Engine) choose(now int64, s *Session, most int) slot {
 		}
 		for _, w := range s.watches {
 			for t := w.tube; t.offers(); n++ {
-				if i := t.ready.top(); e.servable(now, t, i, e.jobs.at(i), n) {
+				if i := t.ready.top(); e.reservable(now, t, i, e.jobs.at(i), n) {
 					break
 				}
 			}
@@ -82,7 +82,7 @@ func (e *Engine) choose(now int64, s *Session, most int) slot {
 // best returns the ready job with the smallest (pri, id) in all tubes that a session
 // watches, or none.
 func (e *Engine) best(s *Session) slot {
-	e.turnWork += len(s.watches) / looksPerUnit
+	e.turnWork += len(s.watches) / stepsPerUnit
 	best, least := none, key{}
 	for _, w := range s.watches {
 		if t := w.tube; t.offers() {
@@ -163,7 +163,7 @@ func (e *Engine) match(now int64, t *tube) {
 func (e *Engine) serve(now int64, t *tube) (ok bool) {
 	for n := 0; t.ready.n > 0 && t.waiters.first != nil; n++ {
 		i := t.ready.top()
-		if j := e.jobs.at(i); e.servable(now, t, i, j, n) && e.admitOnce(t, j) {
+		if j := e.jobs.at(i); e.reservable(now, t, i, j, n) && e.admitOnce(t, j) {
 			s := t.waiters.first.sess
 			e.endWait(s, e.reserve(now, s, i), OK)
 			return true
@@ -182,7 +182,7 @@ func (e *Engine) beginWait(s *Session) {
 		w.tube.waiters.push(w)
 		w.tube.waiting++
 	}
-	e.turnWork += len(s.watches) / looksPerUnit
+	e.turnWork += len(s.watches) / stepsPerUnit
 	e.stats.Waiting++
 	e.arm(&s.timer, s.next())
 }
@@ -203,6 +203,6 @@ func (e *Engine) cancelWait(s *Session) {
 		w.tube.waiters.remove(w)
 		w.tube.waiting--
 	}
-	e.turnWork += len(s.watches) / looksPerUnit
+	e.turnWork += len(s.watches) / stepsPerUnit
 	e.stats.Waiting--
 }

@@ -127,7 +127,7 @@ func (e *Engine) RunSchedules(now, wall int64) {
 		s.relist()
 		e.turnWork += len(s.list)
 	}
-	e.turnWork += len(s.list) / looksPerUnit
+	e.turnWork += len(s.list) / stepsPerUnit
 	if wall < s.wall { // the clock was set back
 		for _, d := range s.list {
 			d.next = 0

@@ -39,7 +39,7 @@ func (s *Session) Waiter() Waiter { return s.waiter }
 
 // SessionStats returns the state of a session.
 func (e *Engine) SessionStats(now int64, s *Session) SessionStats {
-	e.turnWork += len(s.watches) / looksPerUnit
+	e.turnWork += len(s.watches) / stepsPerUnit
 	st := SessionStats{
 		ID:       s.id,
 		Using:    s.use.name,

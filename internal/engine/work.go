@@ -32,7 +32,7 @@ const (
 	// only one turn.
 	minSlice = 8
 
-	looksPerUnit = 16      // watched tubes, or patterns of policies
+	stepsPerUnit = 16      // watched tubes, or patterns of policies
 	lookupWork   = 8       // units to look up the policy of a tube, in addition to its name's match with each pattern
 	tubeWork     = 3       // units to create a tube, without its policy
 	endWork      = 2       // units to end a job by its policy, without those of its queue

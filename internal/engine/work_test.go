@@ -31,7 +31,7 @@ func TestSpent(t *testing.T) {
 			for k := range 63 {
 				e.Watch(s, []byte{'a' + byte(k)})
 			}
-			for range maxTurnWork * looksPerUnit / 64 {
+			for range maxTurnWork * stepsPerUnit / 64 {
 				e.Reserve(0, s, 0)
 			}
 		}},
