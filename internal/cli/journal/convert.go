@@ -97,7 +97,9 @@ func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out stri
 		}
 	}
 	for c := range eng.Named() {
-		fmt.Fprintf(w, "policy of %s left out: %s\n", c.Tube, cliutil.Line(strings.Join(journal.EntryOf(&c).Settings, " ")))
+		if e := journal.EntryOf(&c); c.Kind != engine.ScheduleMark {
+			fmt.Fprintf(w, "%s of %s left out: %s\n", e.Kind, c.Tube, cliutil.Line(strings.Join(e.Settings, " ")))
+		}
 	}
 	fmt.Fprintf(w, "the user of beanstalkd must own %s and its files\n", out)
 }

@@ -175,8 +175,9 @@ func (d *dump) jobs(dir string) error {
 		}
 	}
 	for c := range eng.Named() {
-		if err := print("policy", &c, func() error {
-			return note("the policy of %s is %s", c.Tube, strings.Join(journal.EntryOf(&c).Settings, " "))
+		e := journal.EntryOf(&c)
+		if err := print(e.Kind, &c, func() error {
+			return note("the %s of %s is %s", e.Kind, c.Tube, strings.Join(e.Settings, " "))
 		}); err != nil {
 			return err
 		}

@@ -248,3 +248,17 @@ func TestMillionJobs(t *testing.T) {
 	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '999999'")
 	t.Logf("the job was found after %v", time.Since(began))
 }
+
+// TestNextRuns types a schedule, whose next runs appear, and saves it.
+func TestNextRuns(t *testing.T) {
+	s := start(t)
+	ctx := browse(t)
+	do(t, ctx, visit(s.url("schedule")))
+	do(t, ctx, chromedp.SendKeys("input[name=cron]", "30 25 * * *"))
+	until(t, ctx, "document.querySelector('[data-part]').textContent.includes('Column 4')")
+	eval[any](t, ctx, "document.querySelector('input[name=cron]').value = ''")
+	do(t, ctx, chromedp.SendKeys("input[name=cron]", "30 3 * * *"), chromedp.SendKeys("input[name=timezone]", "Asia/Tokyo"))
+	until(t, ctx, "document.querySelectorAll('[data-part] li').length == 5 && document.querySelector('[data-part]').textContent.includes('03:30:00 JST')")
+	do(t, ctx, chromedp.SendKeys("input[name=name]", "nightly"), chromedp.SendKeys("input[name=tube]", "reports\r"))
+	until(t, ctx, "document.querySelector('.note')?.textContent.includes('Schedule nightly saved.')")
+}
