@@ -248,9 +248,9 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, how Ends, release
 	return true
 }
 
-// disposition returns the kind of change that removes a job from a tube and, for a JobMoved, the
-// dead tube. If the dead tube is the job's own tube, or its name would be too long, the
-// job is buried where it is.
+// disposition returns the kind of change that removes a job from a tube and, for a
+// JobMoved, the dead tube. If the dead tube is the job's own tube, or its name would be
+// too long, the job is buried where it is.
 func (p *Policy) disposition(why PolicyEvent, tube string) (kind ChangeKind, dead string) {
 	switch {
 	case why == BuriedTooLong, why == Expired && !p.BuryAtTTL, why < Expired && p.Exhausted == DeleteExhausted:
