@@ -148,6 +148,9 @@ func (s *Server) assign(c *socket) {
 
 // serveHere assigns a client with a local conversation to a loop, with mu locked.
 func (s *Server) serveHere(c *socket) {
+	if c.proxied != nil {
+		c.origin = nil
+	}
 	if c.proxy, c.here = nil, true; s.opt.Cluster != nil && (c.proxied == nil || c.proxied.Marks) {
 		c.term = s.mu.lead.Term
 		c.Keep()

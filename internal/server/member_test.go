@@ -227,7 +227,7 @@ func call(t *testing.T, r *rig, header []byte) *client {
 
 func describe(t *testing.T, v proxiedClient) []byte {
 	t.Helper()
-	header, err := v.append(nil)
+	header, err := streamHeader{proxiedClient: v}.append(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestHostileProxies(t *testing.T) {
 }
 
 func FuzzProxied(f *testing.F) {
-	header, err := proxiedClient{Member: 2, Address: "192.0.2.7:99", Identity: "mail"}.append(nil)
+	header, err := streamHeader{proxiedClient: proxiedClient{Member: 2, Address: "192.0.2.7:99", Identity: "mail"}}.append(nil)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -28,8 +28,13 @@ type proxiedClient struct {
 	Required   bool   `json:"required,omitempty"` // see access.Terms
 	TokenInPut bool   `json:"token_in_put,omitempty"`
 
-	Marks     bool   `json:"marks,omitempty"`   // the member can use marks
-	Term      uint64 `json:"term,omitempty"`    // in which the member knows the leader
+	Marks bool   `json:"marks,omitempty"` // the member can use marks
+	Term  uint64 `json:"term,omitempty"`  // in which the member knows the leader
+}
+
+// A streamHeader is what a member sends first.
+type streamHeader struct {
+	proxiedClient
 	Resumes   bool   `json:"resumes,omitempty"` // the client had this state at its last leader
 	Note      []byte `json:"note,omitempty"`
 	State     []byte `json:"state,omitempty"`
@@ -56,7 +61,7 @@ func (a *acceptor) describe(c *socket, id *access.Identity, known bool) proxiedC
 }
 
 // append appends the encoded description.
-func (v proxiedClient) append(dst []byte) ([]byte, error) {
+func (v streamHeader) append(dst []byte) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err == nil && len(text) > maxProxyHeader {
 		err = fmt.Errorf("its description has %d bytes, at most %d", len(text), maxProxyHeader)
@@ -65,7 +70,7 @@ func (v proxiedClient) append(dst []byte) ([]byte, error) {
 	return append(dst, text...), err
 }
 
-func readProxied(r io.Reader) (v proxiedClient, err error) {
+func readProxied(r io.Reader) (v streamHeader, err error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return v, err
@@ -127,11 +132,10 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 		return
 	}
 	s.startLoops(nil)
-	c := &socket{client: v.addr(), proxied: &v, fd: streamSocket{s.streamOf(stream)}}
+	c := &socket{client: v.addr(), proxied: new(v.proxiedClient), fd: streamSocket{s.streamOf(stream)}}
 	s.prepare(c)
 	if v.Resumes {
 		c.proxy.last = &suspended{v.Note, v.State, s.now() - max(0, v.Elapsed)}
-		v.Note, v.State = nil, nil
 	}
 	if s.handOut(c) != nil {
 		c.fd.Close()

@@ -82,12 +82,11 @@ func (p *proxy) pend() {
 func (p *proxy) dial(lead Leadership) {
 	l, s := p.loop, p.socket
 	p.header.Marks, p.header.Term, p.term = true, lead.Term, lead.Term
+	v := streamHeader{proxiedClient: p.header}
 	if last := p.last; last != nil {
-		p.header.Resumes, p.header.Note, p.header.State = true, last.note, last.state
-		p.header.Elapsed = max(0, l.srv.now()-last.at)
+		v.Resumes, v.Note, v.State, v.Elapsed = true, last.note, last.state, max(0, l.srv.now()-last.at)
 	}
-	header, err := p.header.append(nil)
-	p.header.Note, p.header.State = nil, nil
+	header, err := v.append(nil)
 	if err != nil {
 		l.end(s, err)
 		return

@@ -299,6 +299,9 @@ func (l *loop) record(s *socket) {
 	}
 	l.state = append(binary.AppendUvarint(l.state[:0], s.term), state...)
 	if s.proxied == nil {
+		if s.suspended == nil {
+			s.suspended = new(suspended)
+		}
 		s.suspended.state = append(s.suspended.state[:0], l.state...)
 		s.suspended.at = l.now
 		if note != nil {
@@ -331,8 +334,8 @@ func (l *loop) suspend(s *socket, reason error) {
 	p := s.origin
 	n := &socket{fd: s.fd, client: s.client, buffer: s.buffer, proxy: p, origin: p}
 	n.Conversation = conversation.New(&l.srv.shared, n, l.srv.nameOf(n.client))
-	if s.suspended.state != nil { // else it has executed nothing since it was resumed
-		p.last = new(s.suspended)
+	if s.suspended != nil { // else it has executed nothing since it was resumed
+		p.last = s.suspended
 	} else if p.last == nil {
 		p.last = new(suspended)
 	}
@@ -450,7 +453,7 @@ func (l *loop) announce(lead Leadership) {
 	if l.sentTerm == lead.Term {
 		n = l.sentClients
 	}
-	header, err := proxiedClient{Member: l.srv.opt.Cluster.ID, Term: lead.Term, Announces: &n}.append(nil)
+	header, err := streamHeader{proxiedClient: proxiedClient{Member: l.srv.opt.Cluster.ID, Term: lead.Term}, Announces: &n}.append(nil)
 	if err != nil {
 		return
 	}

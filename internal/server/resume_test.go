@@ -156,6 +156,13 @@ func TestClaimsBeforeService(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				c := startResumable(t)
 				leader := c.members[0]
+				send := func(to io.Writer, v streamHeader) {
+					header, err := v.append(nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					to.Write(header)
+				}
 				c.term, c.heard = 7, []uint64{3}
 				leader.Follow(Leadership{Here: true, Leader: 1, Term: 7})
 				other := leader.dial()
@@ -167,7 +174,7 @@ func TestClaimsBeforeService(t *testing.T) {
 					client := newClient(t, own)
 					// The term 6, no flags, and a claim: the id, one reserve, age, and 30 s left.
 					state := append([]byte{6, 0, 1, 1, 1, 0}, binary.AppendVarint(binary.AppendVarint(nil, int64(30*time.Second)), int64(at))...)
-					own.Write(describe(t, proxiedClient{Member: 3, Term: 7, Marks: true, Resumes: true, State: state}))
+					send(own, streamHeader{proxiedClient: proxiedClient{Member: 3, Term: 7, Marks: true}, Resumes: true, State: state})
 					claims = append(claims, client)
 					if len(claims) == announces {
 						break
@@ -182,7 +189,7 @@ func TestClaimsBeforeService(t *testing.T) {
 				}
 				own, far := memnet.Pipe()
 				go leader.ServeProxied(3, far)
-				own.Write(describe(t, proxiedClient{Member: 3, Term: 7, Announces: &announces}))
+				send(own, streamHeader{proxiedClient: proxiedClient{Member: 3, Term: 7}, Announces: &announces})
 				own.Close()
 				began := time.Now()
 				other.want("RESERVED 2 1\nx\n")

@@ -29,12 +29,12 @@ type socket struct {
 	proxy *proxy // nil if the conversation is local, or the leader has ended it
 	here  bool   // its conversation is, or was, with the engine here
 
-	origin    *proxy    // the proxy that it was; nil without a cluster
-	term      uint64    // of the leadership, if it is served here
-	taken     uint64    // bytes that were read, of the stream of a proxied client
-	suspended suspended // the last state of a client that is not proxied
-	joining   bool      // it has a session, and is on its way to its loop
-	early     bool      // its wait has ended before it has reached the loop
+	origin    *proxy     // the proxy that it was; nil for a proxied client
+	term      uint64     // of the leadership, if it is served here
+	taken     uint64     // bytes that were read, of the stream of a proxied client
+	suspended *suspended // the last state of a client that is not proxied
+	joining   bool       // it has a session, and is on its way to its loop
+	early     bool       // its wait has ended before it has reached the loop
 
 	watched int  // index in departures.watched, from 1; 0 means none. The lock of departures guards these
 	left    bool // in departures.left
