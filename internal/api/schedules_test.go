@@ -1,10 +1,12 @@
 package api
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // schedules is the part of TestStory about schedules.
@@ -30,6 +32,25 @@ func (r *rig) schedules() {
 	var all admin.Schedules
 	if r.want(200, "GET", "/schedules", "", &all); len(all.Schedules) != 1 || all.Schedules[0].Outcome != "deleted" {
 		r.t.Errorf("%+v", all)
+	}
+	// A run that the server refuses is a finding until the next attempt.
+	attempt := func(drains bool, after time.Duration) (found admin.Attention) {
+		r.in(func(e *engine.Engine, now int64) {
+			if e.Drain(); !drains {
+				e.Undrain()
+			}
+			e.RunSchedules(now, time.Now().Add(after).UnixNano())
+		})
+		r.want(200, "GET", "/attention", "", &found)
+		return found
+	}
+	if found := attempt(true, 48*time.Hour); found.Kinds["schedule"] != 1 || !slices.ContainsFunc(found.Findings, func(f admin.Finding) bool {
+		return f.Text == "schedule nightly cannot put its job: the server drains: it rejects new jobs"
+	}) {
+		r.t.Errorf("%+v", found)
+	}
+	if found := attempt(false, 49*time.Hour); found.Kinds["schedule"] != 0 {
+		r.t.Errorf("%+v", found)
 	}
 	r.want(204, "DELETE", "/schedules/nightly", "", nil)
 	r.want(404, "DELETE", "/schedules/nightly", "", nil)

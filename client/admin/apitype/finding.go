@@ -5,7 +5,7 @@ package apitype
 
 // A Finding is a condition that needs attention.
 type Finding struct {
-	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,unwatched,buried,timeouts,releases,held,slow,limited,paused"`
+	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,schedule,refused,unwatched,buried,timeouts,releases,held,slow,limited,paused"`
 	Severity string `json:"severity" enum:"bad,warning"`
 	Tube     string `json:"tube,omitempty" as:"TubeName"`
 	// For a finding of several tubes: the pattern of their names, with `*` for each
