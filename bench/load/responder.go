@@ -110,7 +110,7 @@ func (c *responderConn) execute() {
 			return
 		}
 		t.reserves++
-		c.out = wire.AppendReserved(c.out, t.reserves, t.body)
+		c.out = wire.AppendJob(c.out, wire.Reserved, t.reserves, t.body)
 	case wire.Delete:
 		c.out = wire.AppendWord(c.out, wire.Deleted)
 	case wire.Use:

@@ -69,9 +69,9 @@ func TestSurprises(t *testing.T) {
 	for want, replies := range map[string][][]byte{
 		"unexpected reply to put: \"OUT_OF_MEMORY\"": {wire.AppendWord(nil, wire.OutOfMemory)},
 		"unexpected reply to put":                    {wire.AppendWord(nil, wire.Deleted)},
-		"job 7 has a body of 14 bytes that is not":   {inserted, wire.AppendReserved(nil, 7, []byte("something else"))},
-		"job 8 has a body of 64 bytes that is not":   {inserted, wire.AppendReserved(nil, 8, wrong)},
-		"unexpected reply to delete":                 {inserted, wire.AppendReserved(nil, 1, newBody(64)), wire.AppendWord(nil, wire.NotFound)},
+		"job 7 has a body of 14 bytes that is not":   {inserted, wire.AppendJob(nil, wire.Reserved, 7, []byte("something else"))},
+		"job 8 has a body of 64 bytes that is not":   {inserted, wire.AppendJob(nil, wire.Reserved, 8, wrong)},
+		"unexpected reply to delete":                 {inserted, wire.AppendJob(nil, wire.Reserved, 1, newBody(64)), wire.AppendWord(nil, wire.NotFound)},
 		"a reply to no command":                      {slices.Concat(inserted, inserted)},
 		"not a reply: \"What?\"":                     {[]byte("What?\r\n")},
 	} {
