@@ -37,6 +37,8 @@
 // restarted, removed and replaced, the network is partitioned, and disks hang, fail and
 // fill up. At the end, the members' journals must contain the same jobs.
 //
+// TestFailover checks that clients keep connections, jobs and waits.
+//
 //	go test ./internal/test/soak -run TestCluster -seeds=50 -timeout=0 -v
 //	   -faults='cut off|hears'                   only faults with a matching name
 //	   -cluster.old=/usr/bin/beanpole           also upgrade and downgrade members
