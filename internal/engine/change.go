@@ -411,7 +411,9 @@ func (e *Engine) restorePut(c Change) {
 	e.jobs.segments.set(i, c.Segment)
 	e.restoreFields(j, c)
 	e.addJob(i, j, t, c.Body)
-	e.setFailure(i, c.Failure)
+	if len(c.Failure) > 0 {
+		e.setFailure(i, c.Failure)
+	}
 	e.setOrigin(c.ID, c.Origin)
 	e.attach(t, i, j)
 }

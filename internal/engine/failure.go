@@ -59,6 +59,12 @@ type Worker interface {
 	Worker() (identity string, address netip.AddrPort)
 }
 
+// Valid reports whether Decode returns a Failure.
+func (r FailureRecord) Valid() bool {
+	_, w, ok := r.decode()
+	return ok && len(w.rest) == 0
+}
+
 // Decode returns the Failure of a record. It is false for an empty record, and for bytes
 // that no version writes.
 func (r FailureRecord) Decode() (f Failure, ok bool) {
@@ -103,7 +109,7 @@ func (r FailureRecord) decode() (f Failure, w worker, ok bool) {
 	w.rest, w.all = rest, w.all[:len(w.all)-len(rest)]
 	policy := int(flags % failureBuried / failurePolicy)
 	f.End = 1 << (flags % failurePolicy) >> 1
-	if policy >= len(failurePolicies) || f.End > Taken || len(w.address) > 0 && f.Address.UnmarshalBinary(w.address) != nil {
+	if flags >= 2*failureBuried || policy >= len(failurePolicies) || f.End > Taken || len(w.address) > 0 && f.Address.UnmarshalBinary(w.address) != nil {
 		return Failure{}, w, false
 	}
 	f.Policy = failurePolicies[policy]
@@ -148,8 +154,8 @@ const failureBytes = 16
 
 const failureSlotBits = 27
 
-// failureOf returns the record of the job in a slot. It is valid until the next call of
-// the engine.
+// failureOf returns the record of the job in a slot. It is valid until the next call of the
+// engine.
 func (e *Engine) failureOf(i slot) FailureRecord {
 	if len(e.failures) == 0 {
 		return nil
@@ -158,18 +164,34 @@ func (e *Engine) failureOf(i slot) FailureRecord {
 	if !ok {
 		return nil
 	}
-	padded := FailureRecord(e.bodies.get(ref%(1<<failureSlotBits), uint32(classSize(int(ref>>failureSlotBits)))))
-	_, w, _ := padded.decode()
-	return padded[:len(padded)-len(w.rest)]
+	padded := e.failureSlot(ref)
+	n := 1
+	for range 3 + padded[0]/failureBuried { // numbers
+		for ; padded[n] >= 0x80; n++ {
+		}
+		n++
+	}
+	for range 3 { // identity, address and note
+		n += 1 + int(padded[n])
+	}
+	return padded[:n]
+}
+
+// failureSlot returns the memory of a record and its padding.
+func (e *Engine) failureSlot(ref uint32) FailureRecord {
+	return e.bodies.get(ref%(1<<failureSlotBits), uint32(classSize(int(ref>>failureSlotBits))))
 }
 
 // setFailure sets or removes the record of the job in a slot.
 func (e *Engine) setFailure(i slot, r FailureRecord) {
 	if ref, ok := e.failures[i]; ok {
-		e.bodies.free(ref%(1<<failureSlotBits), uint32(classSize(int(ref>>failureSlotBits))))
-		if len(r) == 0 {
-			delete(e.failures, i)
+		padded := e.failureSlot(ref)
+		if len(r) > 0 && classOf(uint32(len(r))) == int(ref>>failureSlotBits) {
+			copy(padded, r)
+			return
 		}
+		e.bodies.free(ref%(1<<failureSlotBits), uint32(len(padded)))
+		delete(e.failures, i)
 	}
 	if len(r) == 0 {
 		if len(e.failures) == 0 && e.mostFailures > maxKeptMap {
@@ -180,7 +202,6 @@ func (e *Engine) setFailure(i slot, r FailureRecord) {
 	at := e.bodies.put(r)
 	if at >= 1<<failureSlotBits { // more than 134 million bodies of this class
 		e.bodies.free(at, uint32(len(r)))
-		delete(e.failures, i)
 		return
 	}
 	if e.failures == nil {
@@ -196,11 +217,13 @@ const maxKeptMap = 1024
 // noteEnd records how the attempt of a reserved job ends, and keeps the note of its
 // worker. The Log has admitted the change.
 func (e *Engine) noteEnd(i slot, j *job, end Ends) {
-	f, w, _ := e.failureOf(i).decode()
-	if f.End != 0 || f.Attempt != e.jobs.held(j).reserves {
-		w.note = nil
+	var note []byte
+	if r := e.failureOf(i); len(r) > 0 && r[0]%failurePolicy == 0 { // it can be a note of this attempt
+		if f, w, _ := r.decode(); f.Attempt == e.jobs.held(j).reserves {
+			note = w.note
+		}
 	}
-	e.noteAttempt(i, j, end, w.note)
+	e.noteAttempt(i, j, end, note)
 }
 
 func (e *Engine) noteAttempt(i slot, j *job, end Ends, note []byte) {

@@ -158,7 +158,7 @@ func (g *group) settle() {
 		m.rebuild()
 	}
 	for range 5 {
-		time.Sleep(2 * time.Second)
+		time.Sleep(2001 * time.Millisecond) // so that no TTR ends between the turns of an iteration
 		synctest.Wait()
 		if g.leader != nil {
 			g.leader.turn(func(*engine.Engine, int64) {}) // TTRs that expire are changes

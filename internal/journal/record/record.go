@@ -268,9 +268,7 @@ func (d *decoder) failure() engine.FailureRecord {
 		return nil
 	}
 	r := engine.FailureRecord(d.bytes(int(n)))
-	if _, ok := r.Decode(); !ok {
-		d.bad = true
-	}
+	d.bad = d.bad || !r.Valid()
 	return r
 }
 
