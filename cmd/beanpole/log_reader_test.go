@@ -52,7 +52,7 @@ func TestLogIsNotRead(t *testing.T) {
 						if err != nil {
 							return
 						}
-						if log.WriteString(line); strings.Contains(line, "dropped lines of the log") {
+						if log.WriteString(line); strings.Contains(line, "dropped log lines") {
 							close(told)
 						}
 					}
