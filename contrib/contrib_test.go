@@ -33,7 +33,7 @@ type metric struct {
 
 func documented(t *testing.T) map[string]metric {
 	t.Helper()
-	line := regexp.MustCompile("(?m)^\\| `(beanpole_[a-z_]+)` \\| ([a-z]+) \\| ([^|]*) \\|")
+	line := regexp.MustCompile("(?m)^\\| `(beanpole_[a-z_]+)` \\| ([a-z]+)([^|]*) \\|")
 	all := make(map[string]metric)
 	for _, m := range line.FindAllStringSubmatch(read(t, "../doc/metrics.md"), -1) {
 		labels := regexp.MustCompile("[a-z]+").FindAllString(m[3], -1)

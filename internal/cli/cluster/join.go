@@ -304,11 +304,11 @@ func mayJoin(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// isOfJournal reports whether a file can belong to a journal without jobs. A package
+// isOfJournal reports whether a file can belong to a server without jobs. A package
 // starts the server at its installation, which leaves such files.
 func isOfJournal(name string) bool {
 	is, _ := filepath.Match("beanpole.*.wal", name)
-	return is || name == "lock"
+	return is || name == "lock" || name == "history"
 }
 
 // joins returns the identity of a member that was added to a cluster.
