@@ -299,9 +299,9 @@ func (r *raftLoop) applyRoles(changed *core.Roles) {
 		}
 	}
 	r.members = withRole(members, changed.Conf)
+	r.note() // first: Add returns when the disk has the members, and Status must list them
 	r.m.disk.add(diskWork{membership: new(r.membership())})
 	r.connect()
-	r.note()
 	if !r.isMember(r.m.opt.Self.ID) {
 		r.m.disk.leave()
 	}
