@@ -178,14 +178,6 @@ func TestMoreErrands(t *testing.T) {
 			s.asks("/tubes/mail-b", &now)
 			return now.Pause > 0 && now.Pause <= 86400
 		}},
-		{"find the job that a worker has held for longest", "", 2, func(h *hand) {
-			h.click("header a[href$='/connections']")
-			until(t, ctx, "location.pathname.endsWith('/connections') && !document.querySelector('#help').hidden")
-			h.click("main a.chip")
-			until(t, ctx, "document.querySelector('[data-label=Holds]')?.textContent == 'job 5'")
-		}, func() bool {
-			return eval[bool](t, ctx, "document.querySelector('[data-label=\"Held for\"]').textContent.endsWith('s')")
-		}},
 		{"export one state", "tube/imports?state=ready", 0, func(h *hand) {}, func() bool {
 			text := evalLater[string](t, ctx, "fetch(document.querySelector('a[download]').href).then(async r => r.headers.get('Content-Disposition') + (await r.text()).trim().split('\\n').length)")
 			return text == `attachment; filename="imports-ready.ndjson"15`

@@ -207,7 +207,7 @@ func TestLogin(t *testing.T) {
 		do(t, ctx, visit(s.url("server")))
 		until(t, ctx, "location.pathname == '/console/login'")
 		do(t, ctx, chromedp.SendKeys("input[name=token]", "wrong-token-0123456789\r"))
-		until(t, ctx, "document.querySelector('main [role=alert]')?.textContent.includes('does not know this token')")
+		until(t, ctx, "document.querySelector('main [role=alert]')?.textContent.includes('Unknown token.')")
 		do(t, ctx, chromedp.SendKeys("input[name=token]", testToken+"\r"))
 		until(t, ctx, "location.pathname == '/console/server' && !!document.querySelector('#live[data-on]')")
 		if text := eval[string](t, ctx, "document.body.innerText + document.cookie"); len(text) < 1000 {
