@@ -172,9 +172,9 @@
     const mine = ++asked, html = await load(document.body.dataset.base + "find?list=1&q=" + encodeURIComponent(field.value)).then((answer) => answer.text()).catch(() => "");
     const list = $("[data-part=choices]", parse(html));
     if (!list || mine !== asked) return;
-    const at = all("a", palette).indexOf(document.activeElement); // the keyboard stays at its place in the list
+    const at = all("a", palette).indexOf(document.activeElement);
     $("ul", palette).replaceChildren(...list.childNodes);
-    if (at >= 0) (all("a", palette)[at] || field).focus();
+    if (at >= 0) all("a", palette)[at]?.focus();
   };
   field.oninput = choices;
   const find = () => { palette.showModal(); field.select(); choices(); };
