@@ -100,18 +100,27 @@ func TestActionKeys(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/server'")
 }
 
-// Rows are not exchanged while something is open; the button that says so closes it, and shows them.
+// The page keeps its rows while an element is open or rows are selected. The button that offers the new rows covers none of
+// the actions on the selection, and a click on it closes the element and shows the rows.
 func TestShowRows(t *testing.T) {
 	s := start(t)
-	s.put("mail", "x", 1)
+	s.put("mail", "x", 12)
 	ctx := browse(t)
 	do(t, ctx, visit(s.url("tube/mail")))
 	until(t, ctx, "document.querySelector('#live[data-on]')")
 	eval[any](t, ctx, "void (document.querySelector('main details.curl').open = true)")
 	s.put("mail", "y", 1)
 	until(t, ctx, "document.querySelector('#moved')")
-	eval[any](t, ctx, "document.querySelector('#moved').click()")
-	until(t, ctx, "document.querySelectorAll('.jobs tbody tr').length == 2 && !document.querySelector('#moved')")
+	eval[any](t, ctx, selectAll)
+	for _, width := range []int64{360, 768, 1280, 1920} {
+		do(t, ctx, chromedp.EmulateViewport(width, 900))
+		covered := eval[[]string](t, ctx, "scrollTo(0, 0), [...document.querySelectorAll('.pick button')].filter((b) => { const r = b.getBoundingClientRect(); return document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2) !== b; }).map((b) => b.value)")
+		if len(covered) > 0 {
+			t.Errorf("at %d pixels these buttons are covered: %q", width, covered)
+		}
+	}
+	do(t, ctx, mouse("#moved"))
+	until(t, ctx, "document.querySelectorAll('.jobs tbody tr').length == 13 && !document.querySelector('#moved')")
 }
 
 // What an action has done stands on the page also when other rows are shown.
