@@ -41,18 +41,10 @@ func (e *Engine) Claim(now int64, s *Session, claim Claim) Outcome {
 	}
 	e.becomeWorker(s)
 	t, c := e.tubeOfJob(j), e.jobs.cold(j)
-	e.detach(t, i, j)
-	c.holder = s.num
 	c.reserves = max(c.reserves, claim.Reserves)
-	c.when = now - claim.For
-	j.setState(Reserved)
-	j.packing |= unlogged
-	e.attach(t, i, j)
+	e.hold(s, t, i, j, c, now-claim.For)
 	if due := now + claim.Left; due != c.when+int64(j.ttr)*second {
-		c.touches++
-		c.due = due
-		s.reserved.remove(i, j)
-		s.reserved.push(dueKey(due, j.id), i, j)
+		e.extend(s, i, j, due)
 		e.arm(&s.timer, s.next())
 	}
 	if t.gate != nil && t.gate.counts {

@@ -136,18 +136,23 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	if wasReady {
 		e.endQueue(now, t, c.when)
 	}
-	e.detach(t, i, j)
-	c.holder = s.num
 	c.reserves++
-	c.when = now
-	j.setState(Reserved)
-	j.packing |= unlogged
-	e.attach(t, i, j)
+	e.hold(s, t, i, j, c, now)
 	if t.gate != nil && t.gate.counts {
 		e.pass(now, t, i, j, wasReady)
 	}
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // the caller copies the body
 	return Job{j.id, e.body(j)}
+}
+
+// hold reserves a job for a session. since is the time of the reserve.
+func (e *Engine) hold(s *Session, t *tube, i slot, j *job, c *coldJob, since int64) {
+	e.detach(t, i, j)
+	c.holder = s.num
+	c.when = since
+	j.setState(Reserved)
+	j.packing |= unlogged
+	e.attach(t, i, j)
 }
 
 // match gives a job that has become ready to a waiting session, if there is one and the

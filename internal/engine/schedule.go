@@ -65,7 +65,7 @@ type Mark struct {
 	Timing  string `json:"timing"`
 }
 
-// schedules are those of an engine.
+// schedules contains the schedules of an engine.
 type schedules struct {
 	configured map[string]string // definitions that are not facts, by name
 	set        map[string]string // definitions from run time, by name

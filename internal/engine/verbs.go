@@ -186,12 +186,17 @@ func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 	if i == none {
 		return NotFound
 	}
-	e.jobs.held(j).touches++
-	s.reserved.remove(i, j)
-	due := now + int64(j.ttr)*second // later than before: the timer can stay
-	e.jobs.held(j).due = due
-	s.reserved.push(dueKey(due, j.id), i, j)
+	e.extend(s, i, j, now+int64(j.ttr)*second) // later than before: the timer can stay
 	return OK
+}
+
+// extend moves the end of a reservation's TTR, and counts a touch.
+func (e *Engine) extend(s *Session, i slot, j *job, due int64) {
+	c := e.jobs.held(j)
+	c.touches++
+	s.reserved.remove(i, j)
+	c.due = due
+	s.reserved.push(dueKey(due, j.id), i, j)
 }
 
 // Pause stops reserves from a tube for the given number of seconds. All other commands

@@ -32,7 +32,7 @@ type proxiedClient struct {
 	Term  uint64 `json:"term,omitempty"`  // in which the member knows the leader
 }
 
-// A streamHeader is what a member sends first.
+// A streamHeader is the first message of a member on a stream.
 type streamHeader struct {
 	proxiedClient
 	Resumes   bool   `json:"resumes,omitempty"` // the client had this state at its last leader

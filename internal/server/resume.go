@@ -193,12 +193,12 @@ func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 	slices.SortStableFunc(claims, func(a, b claim) int {
 		return -cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.At, b.At))
 	})
-	var steps []func(e *engine.Engine, now int64)
+	var todo steps
 	for _, c := range clients {
-		steps = append(steps, func(e *engine.Engine, now int64) { c.ResumeSession(e, c.Resumption) })
+		todo = append(todo, func(e *engine.Engine, now int64) { c.ResumeSession(e, c.Resumption) })
 	}
 	for _, k := range claims {
-		steps = append(steps, func(e *engine.Engine, now int64) {
+		todo = append(todo, func(e *engine.Engine, now int64) {
 			if o := k.c.Claim(e, now, k.Claim); o != engine.OK {
 				refused++
 				s.claimsRefused[claimReason(o)].Add(1)
@@ -206,15 +206,15 @@ func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 		})
 	}
 	if all {
-		steps = append(steps, func(e *engine.Engine, now int64) { e.EndClaims() })
+		todo = append(todo, func(e *engine.Engine, now int64) { e.EndClaims() })
 	}
 	waits := slices.DeleteFunc(slices.Clone(clients), func(c resuming) bool { return !c.Waits })
 	slices.SortStableFunc(waits, func(a, b resuming) int { return -cmp.Compare(a.Waited, b.Waited) })
 	for _, c := range waits {
-		steps = append(steps, func(e *engine.Engine, now int64) { c.ResumeWait(e, now, c.Resumption) })
+		todo = append(todo, func(e *engine.Engine, now int64) { c.ResumeWait(e, now, c.Resumption) })
 	}
-	for part := range slices.Chunk(steps, stepsPerTurn) {
-		l.runSteps(part)
+	for part := range slices.Chunk(todo, stepsPerTurn) {
+		l.runAlone(s.broker.NewCaller(part))
 	}
 	for _, c := range clients {
 		if c.Resumed(l.now, c.input) {
@@ -247,7 +247,7 @@ func claimReason(o engine.Outcome) int {
 // stepsPerTurn is the number of sessions, claims and waits that a turn resumes.
 const stepsPerTurn = 200
 
-// steps is a broker.Request.
+// steps are executed in a turn.
 type steps []func(e *engine.Engine, now int64)
 
 // Apply implements broker.Request.
@@ -257,13 +257,6 @@ func (t steps) Apply(e *engine.Engine, now int64) (later int64) {
 		now++
 	}
 	return now - 1
-}
-
-// runSteps runs a turn. Replies to waiting reserves can wait for its settlement.
-func (l *loop) runSteps(t steps) {
-	if settled, _ := l.srv.broker.NewCaller(t).Start(noSettler{}); !settled && l.unsettled == l.syncing {
-		l.srv.broker.StartSync()
-	}
 }
 
 // resumption returns the state of a pending client, and the term in which it had that.

@@ -148,7 +148,8 @@ func TestResumeAfterDeath(t *testing.T) {
 	})
 }
 
-// A leader serves nobody before the others have sent their clients, or 300 ms are over.
+// A leader executes no command before the other members have sent their clients, or 300
+// ms are over.
 // Of two claims for a job the later reservation wins, whichever arrives first.
 func TestClaimsBeforeService(t *testing.T) {
 	for name, announces := range map[string]int{"all": 2, "one is missing": 3} {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -73,12 +74,17 @@ func (l *loop) turn() {
 	l.in = l.in[:0]
 }
 
-// runDue runs a turn for the timers that the previous one left due. No round waits for
-// its settlement, but replies to waiting reserves can. Therefore, the loop starts a sync,
-// unless it will start one for a round that the running sync does not cover.
+// runDue runs a turn for the timers that the previous one left due.
 func (l *loop) runDue() {
 	l.moreDue = false
-	if settled, _ := l.opener.Start(noSettler{}); !settled && l.unsettled == l.syncing {
+	l.runAlone(l.opener)
+}
+
+// runAlone runs a turn that belongs to no round. No round waits for its settlement, but
+// replies to waiting reserves can. Therefore, the loop starts a sync, unless it will start
+// one for a round that the running sync does not cover.
+func (l *loop) runAlone(c *broker.Caller) {
+	if settled, _ := c.Start(noSettler{}); !settled && l.unsettled == l.syncing {
 		l.srv.broker.StartSync()
 	}
 }
