@@ -73,7 +73,7 @@ func setDurations(v *history.Values, now, before *engine.Times) {
 // Record takes a sample of the server every second, and of up to a thousand tubes every
 // ten seconds, until ctx ends. Once a minute, a survey of all tubes selects these, and
 // the store gets a point of each. In a cluster, only the leader adds points; the other
-// members take what they lack from it. Record runs the store.
+// members copy missing points from it. Record runs the store.
 func (a *API) Record(ctx context.Context) {
 	open, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stored := make(chan struct{})
@@ -178,8 +178,8 @@ func (a *API) leader() (http.RoundTripper, error) {
 // historyPath is the path of the history for other members.
 const historyPath = "/history"
 
-// pull takes from the leader what the store lacks. A leader that cannot answer is asked
-// again a minute later.
+// pull copies points and changes that the store lacks from the leader. If the leader
+// cannot answer, the next attempt is a minute later.
 func (a *API) pull(ctx context.Context, leader http.RoundTripper) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

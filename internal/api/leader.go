@@ -50,10 +50,10 @@ func (a *API) FromMembers() http.Handler {
 // false. If no leader is reachable, this server serves reads, unless it has only a part
 // of the queue.
 func (r *request) relay(in any) (out any, done bool, err error) {
-	if r.upstream != nil || r.op.Local || r.api.opt.Leader == nil {
+	if r.upstream != nil || r.op.Local {
 		return nil, false, nil
 	}
-	leader, err := r.api.opt.Leader()
+	leader, err := r.api.leader()
 	if err != nil && r.op.changes() {
 		r.caller.Wait(func() { leader, err = r.awaitLeader(err) })
 	}
@@ -102,7 +102,7 @@ func (r *request) awaitLeader(err error) (http.RoundTripper, error) {
 			return nil, err
 		case <-time.After(leaderPause):
 		}
-		if leader, failed := r.api.opt.Leader(); failed == nil {
+		if leader, failed := r.api.leader(); failed == nil {
 			return leader, nil
 		}
 	}

@@ -9,9 +9,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/schedule"
 )
 
-// nextRuns is the number of next runs in an answer.
-const nextRuns = 5
-
 // schedules returns the schedules, or only the one of a name.
 func (r *request) schedules(name string) (all []engine.ScheduleStatus, err error) {
 	err = r.turn(func(e *engine.Engine, _ int64) error {
@@ -60,24 +57,16 @@ func (r *request) scheduleOf(st *engine.ScheduleStatus) admin.Schedule {
 		s.Outcome = "deleted"
 	}
 	if compiled, err := schedule.Compile(st.Name, s.Settings); err == nil && !m.Paused {
-		s.Next = runsAfter(compiled, m.At, time.Now().Unix())
+		done := m.At
+		if due := compiled.Due(done, time.Now().Unix(), 1); len(due) > 0 {
+			done = due[0]
+		}
+		s.Next = schedule.Upcoming(compiled, done)
 	}
 	if !r.caller.Identity.Meets(bodiesNamed, s.Settings["tube"]) {
 		delete(s.Settings, "body")
 	}
 	return s
-}
-
-// runsAfter returns the next runs. The runs up to a moment are done.
-func runsAfter(s *engine.Schedule, done, now int64) (next []int64) {
-	if due := s.Due(done, now, 1); len(due) > 0 {
-		done = due[0]
-	}
-	for range nextRuns {
-		done = s.Next(done)
-		next = append(next, done)
-	}
-	return next
 }
 
 // scheduleProblem returns the reason why a schedule does not put jobs, or nothing.

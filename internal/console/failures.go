@@ -78,5 +78,5 @@ func clockOf(unix int64) (short, full string) {
 	if time.Since(t) > 24*time.Hour {
 		layout = "2006-01-02"
 	}
-	return t.Format(layout), t.Format("2006-01-02 15:04:05 UTC")
+	return t.Format(layout), moment(unix)
 }

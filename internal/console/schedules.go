@@ -1,6 +1,7 @@
 package console
 
 import (
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -45,20 +46,29 @@ type nextRuns struct {
 func nextOf(settings map[string]string, now time.Time) (n nextRuns) {
 	s, err := schedule.Compile("x", settings)
 	if s.Next == nil {
-		for line := range strings.Lines(err.Error()) {
-			if name, text, _ := strings.Cut(strings.TrimSpace(line), ": "); name == "cron" || name == "every" || name == "timezone" {
+		for name, text := range problemsOf(err) {
+			if name == "cron" || name == "every" || name == "timezone" {
 				n.Problem = sentence(text)
 			}
 		}
 		return n
 	}
 	zone := schedule.ZoneOf(settings["timezone"])
-	at := now.Unix()
-	for range 5 {
-		at = s.Next(at)
+	for _, at := range schedule.Upcoming(s, now.Unix()) {
 		n.Runs = append(n.Runs, time.Unix(at, 0).In(zone).Format("Mon 2006-01-02 15:04:05 MST"))
 	}
 	return n
+}
+
+// problemsOf yields the settings that an error names, with the problem of each.
+func problemsOf(err error) iter.Seq2[string, string] {
+	return func(yield func(name, problem string) bool) {
+		for line := range strings.Lines(err.Error()) {
+			if name, text, _ := strings.Cut(strings.TrimSpace(line), ": "); !yield(name, text) {
+				return
+			}
+		}
+	}
 }
 
 // settingsOf returns the settings of a form.
@@ -112,8 +122,7 @@ func setSchedule(r *request) (*page, error) {
 		return p, nil
 	}
 	if _, err := r.api().SetSchedule(r.Context(), in); err != nil {
-		for line := range strings.Lines(err.Error()) {
-			name, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		for name, text := range problemsOf(err) {
 			if i := slices.IndexFunc(v.Fields, func(f scheduleField) bool { return f.Name == name }); i >= 0 {
 				v.Fields[i].Problem = sentence(text)
 			} else {

@@ -104,7 +104,7 @@ func (w *world) waits(name string) bool {
 	return there && c.State != engine.Buried
 }
 
-// turn runs what is due, in as many turns as it takes, and compares the jobs.
+// turn executes all due runs, in several turns if necessary, and compares the jobs.
 func (w *world) turn() {
 	w.t.Helper()
 	want, from := w.expect(), len(w.log)
@@ -147,7 +147,7 @@ func (w *world) turn() {
 	}
 }
 
-// crash restarts the engine with a part of the log. The model continues with what is in it.
+// crash restarts the engine with a part of the log, and sets the model to its contents.
 func (w *world) crash(length int) {
 	for _, c := range w.log[length:] {
 		if c.Kind == engine.JobPut {

@@ -138,6 +138,16 @@ func CompileText(name, text string) *engine.Schedule {
 	return s
 }
 
+// Upcoming returns the next five runs after a moment, in seconds since 1970.
+func Upcoming(s *engine.Schedule, after int64) []int64 {
+	runs := make([]int64, 5)
+	for i := range runs {
+		after = s.Next(after)
+		runs[i] = after
+	}
+	return runs
+}
+
 // A compiler collects the errors of settings.
 type compiler struct {
 	settings map[string]string

@@ -46,12 +46,13 @@ type Log struct {
 	pausersAt int64
 }
 
-// A quota limits the entries of an identity, or of the address of a client without one.
+// A quotaKey selects a quota. who is an identity, or the address of a client without one.
 type quotaKey struct {
 	who    string
 	failed bool
 }
 
+// A quota limits the entries of a client.
 type quota struct {
 	*rate.Limiter
 	omitted int // changes since the last entry

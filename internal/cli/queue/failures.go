@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +50,7 @@ func newFailures() *cobra.Command {
 			return s.changeFailures(ctx, a, groups, do, yes)
 		}
 		return cliutil.PrintList(&s.Session, groups, "JOBS TUBE:8 STATE CLASS:8 FIRST LAST REASON:10", func(g *admin.FailureGroup) []any {
-			return []any{g.Jobs, g.Tube, g.State, g.Class, failedAt(g.First), failedAt(g.Last), g.Reason}
+			return []any{g.Jobs, g.Tube, g.State, g.Class, moment(g.First), moment(g.Last), g.Reason}
 		})
 	})
 	cmd.Example = "  beanpole failures\n  beanpole failures mail --reason SMTPError --do kick\n  beanpole failures mail.dead --do redrive --yes"
@@ -62,14 +61,6 @@ func newFailures() *cobra.Command {
 	cmd.RegisterFlagCompletionFunc("do", cobra.FixedCompletions([]string{"delete", "kick", "redrive"}, cobra.ShellCompDirectiveNoFileComp))
 	cliutil.DefineYes(cmd, &yes)
 	return cmd
-}
-
-// failedAt returns a time in seconds since 1970 for a table, in UTC.
-func failedAt(unix int64) string {
-	if unix == 0 {
-		return ""
-	}
-	return time.Unix(unix, 0).UTC().Format("2006-01-02T15:04:05Z")
 }
 
 // changeFailures runs a task for the jobs of each group.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -122,7 +123,7 @@ func newScheduleList() *cobra.Command {
 		}
 		if !toml {
 			return cliutil.PrintList(&s.Session, all.Schedules, "NAME TIMES TUBE NEXT LAST JOB OUTCOME MISSED", func(v *admin.Schedule) []any {
-				return []any{v.Name, timesOf(v), v.Settings["tube"], stateOf(v), moment(v.LastRun), v.LastJob, v.Outcome, v.Missed}
+				return []any{v.Name, timesOf(v), v.Settings["tube"], stateOf(v), cmp.Or(moment(v.LastRun), "-"), v.LastJob, v.Outcome, v.Missed}
 			})
 		}
 		for _, v := range all.Schedules {
@@ -200,10 +201,10 @@ func stateOf(v *admin.Schedule) string {
 	return moment(v.Next[0])
 }
 
-// moment returns a time in seconds since 1970 as text.
+// moment returns a time in seconds since 1970 as text in UTC, or "" for 0.
 func moment(at int64) string {
 	if at == 0 {
-		return "-"
+		return ""
 	}
 	return time.Unix(at, 0).UTC().Format(time.RFC3339)
 }

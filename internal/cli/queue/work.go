@@ -281,7 +281,7 @@ func (r *jobRunner) execute(cmd *exec.Cmd) (reason string, err error) {
 	return last.text(), err
 }
 
-// stderrGrace is the time to read what a command has written before its end.
+// stderrGrace is the time to read the last output of a command after its end.
 const stderrGrace = 100 * time.Millisecond
 
 // A lastLine keeps the start of the last line written that is not blank.

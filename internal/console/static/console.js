@@ -171,10 +171,7 @@
   const choices = async () => {
     const mine = ++asked, html = await load(document.body.dataset.base + "find?list=1&q=" + encodeURIComponent(field.value)).then((answer) => answer.text()).catch(() => "");
     const list = $("[data-part=choices]", parse(html));
-    if (!list || mine !== asked) return;
-    const at = all("a", palette).indexOf(document.activeElement);
-    $("ul", palette).replaceChildren(...list.childNodes);
-    if (at >= 0) all("a", palette)[at]?.focus();
+    if (list && mine === asked) $("ul", palette).replaceChildren(...list.childNodes);
   };
   field.oninput = choices;
   const find = () => { palette.showModal(); field.select(); choices(); };
@@ -182,7 +179,7 @@
   palette.onclick = (e) => { if (e.target === palette) palette.close(); }; // to return false would cancel the click
   palette.onkeydown = (e) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[e.key], list = [field, ...all("a", palette)];
-    if (by) { e.preventDefault(); list[(list.indexOf(document.activeElement) + by + list.length) % list.length].focus(); }
+    if (by) { asked++; e.preventDefault(); list[(list.indexOf(document.activeElement) + by + list.length) % list.length].focus(); }
   };
 
   // A search field offers names, a schedule its next runs.

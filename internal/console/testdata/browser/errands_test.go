@@ -140,7 +140,7 @@ func TestErrands(t *testing.T) {
 }
 
 // A person sees since when the jobs of a tube have failed with two clicks, at each width.
-// The history is that of a server that was restarted.
+// The server was restarted, and shows its earlier history.
 func TestSinceWhen(t *testing.T) {
 	dir := t.TempDir()
 	past := history.New(history.Options{FS: vfs.OS, Dir: filepath.Join(dir, "history"), Limit: history.DefaultLimit, Log: slog.Default()})
