@@ -1,4 +1,4 @@
-// Package kubernetes holds manifests, and a test that kustomize builds them, that every
-// field of them exists in the API, and that what they say of the program (ports, paths,
-// probes, limits) is true. The same is tested of the members in contrib/compose.
+// Package kubernetes contains manifests and tests. The tests check that kustomize builds the
+// manifests, that the API has all their fields, and that their ports, paths, probes and
+// limits match the program. They also check the members in contrib/compose.
 package kubernetes

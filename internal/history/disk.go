@@ -17,7 +17,7 @@ import (
 // maxFile is the size from which a file cannot be one of a store.
 const maxFile = 16 << 20
 
-// Run reads the directory and then writes what is added, until ctx ends. It must be
+// Run reads the directory and then writes additions until ctx ends. It must be
 // called once. Without a directory, or if it cannot be used, Run returns early, and the
 // history stays in memory.
 func (s *Store) Run(ctx context.Context) {

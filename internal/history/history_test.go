@@ -52,7 +52,7 @@ func work(s *Store, from, to int64, flush bool) {
 
 const start = 1000 * day
 
-// check compares what a store has with what work added. It returns the number of minutes.
+// check compares the contents of a store with the additions of work. It returns the number of minutes.
 func check(t *testing.T, s *Store, to int64) (minutes int) {
 	t.Helper()
 	n := int((to - start) / minute)
@@ -338,7 +338,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A store receives what it lacks from another one, and nothing twice.
+// A store receives only missing blocks from another store.
 func TestReceive(t *testing.T) {
 	from, to := New(Options{Limit: 1 << 20}), New(Options{Limit: 1 << 20})
 	end := start
@@ -362,7 +362,7 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// Run writes what is added while it runs, and completes its files at the end.
+// Run writes additions, and completes its files at the end.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fsys := memfs.New()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Role is what a member does in the cluster.
+// A Role is the role of a member in the cluster.
 type Role string
 
 // The roles of members. A learner has no vote until it has caught up.
