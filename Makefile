@@ -63,10 +63,11 @@ scan: ## check for insecure code with gosec
 vulncheck: ## check for known vulnerabilities in reachable code with govulncheck and VULNDB
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0 -db $(or $(VULNDB),https://vuln.go.dev) ./...
 
-interop: build ## test with clients of four languages and with Prometheus; LONG=1 adds TLS, tokens and a follower, and updates doc/clients.md
+interop: build ## test with clients of four languages, Prometheus and the types of Kubernetes; LONG=1 adds TLS, tokens and a follower, and updates doc/clients.md
 	internal/test/conformance/interop/run $(if $(LONG),-md doc/clients.md) bin/beanpole
 	$(GO) test ./contrib -count=1 -contrib.prometheus
 	contrib/grafana/check
+	cd contrib/kubernetes && $(GO) test -count=1 ./...
 ifdef LONG
 	$(GO) test ./internal/test/conformance/interop -timeout 20m -count=1 -interop.all
 	$(GO) test ./internal/test/conformance/interop -timeout 20m -count=1 -interop.all -interop.follower -run 'TestTLS/somebody|TestTokenInPut'

@@ -3,9 +3,10 @@ package kubernetes
 import (
 	"bytes"
 	"os"
-	"reflect"
+	"os/exec"
+	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -18,219 +19,129 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
-// A manifest is all that "kubectl apply -k" sends, by its types.
-type manifest struct {
-	set      *apps.StatefulSet
-	service  *core.Service            // for clients
-	services map[string]*core.Service // all, by name
-	config   *core.ConfigMap
-	budget   *policy.PodDisruptionBudget
-	network  *networking.NetworkPolicy
-}
-
-// decoder knows the kinds and refuses fields that they do not have.
-func decoder(t *testing.T) runtime.Decoder {
-	t.Helper()
+// Kubernetes and the Prometheus operator know every kind and field, and the program accepts every
+// configuration and command.
+func TestManifests(t *testing.T) {
+	program := build(t)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, batch.AddToScheme, core.AddToScheme, networking.AddToScheme, policy.AddToScheme, monitoring.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
-}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 
-func decode(t *testing.T, text []byte) runtime.Object {
-	t.Helper()
-	object, _, err := decoder(t).Decode(text, nil, nil)
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	return object
-}
-
-// object returns what a file has.
-func object(t *testing.T, file string) runtime.Object {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decode(t, text)
-}
-
-// build runs kustomize in a directory.
-func build(t *testing.T, dir string) manifest {
-	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := resources.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := manifest{services: map[string]*core.Service{}}
-	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-		switch object := decode(t, document).(type) {
-		case *apps.StatefulSet:
-			m.set = object
-		case *core.Service:
-			m.services[object.Name] = object
-		case *core.ConfigMap:
-			m.config = object
-		case *policy.PodDisruptionBudget:
-			m.budget = object
-		case *networking.NetworkPolicy:
-			m.network = object
-		default:
-			t.Errorf("nothing is known of %T", object)
+	documents := map[string][]byte{}
+	for _, dir := range []string{".", "cluster", "cluster/init"} {
+		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if documents[dir], err = built.AsYaml(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	m.service = m.services["beanpole"]
-	if m.set == nil || m.service == nil || m.config == nil || m.budget == nil || m.network == nil {
-		t.Fatalf("something is missing in\n%s", text)
-	}
-	return m
-}
-
-// Selectors find the pods, names of ports and volumes exist, and the pods have no rights
-// that they do not need.
-func TestManifests(t *testing.T) {
-	for _, dir := range []string{".", "cluster"} {
-		t.Run(dir, func(t *testing.T) { build(t, dir).check(t) })
-	}
-}
-
-func (m manifest) check(t *testing.T) {
-	pod := m.set.Spec.Template
-	const label = "app.kubernetes.io/name"
-	for what, got := range map[string]string{
-		"the stateful set":  m.set.Spec.Selector.MatchLabels[label],
-		"the budget":        m.budget.Spec.Selector.MatchLabels[label],
-		"the policy":        m.network.Spec.PodSelector.MatchLabels[label],
-		"the pod":           pod.Labels[label],
-		"the service's own": m.service.Labels[label],
-	} {
-		if got != "beanpole" {
-			t.Errorf("%s has the label %q", what, got)
+	for _, file := range []string{"journal.yaml", "prometheusrule.yaml", "scaledobject.yaml", "servicemonitor.yaml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
+		documents[file] = text
 	}
-	container := pod.Spec.Containers[0]
-	ports := map[string]int32{}
-	for _, p := range container.Ports {
-		ports[p.Name] = p.ContainerPort
-	}
-	for name, s := range m.services {
-		if s.Spec.Selector[label] != "beanpole" {
-			t.Errorf("the service %s selects %v", name, s.Spec.Selector)
-		}
-		for _, p := range s.Spec.Ports {
-			if ports[p.TargetPort.StrVal] != p.Port {
-				t.Errorf("the service %s leads port %d to %q, the pod has %v", name, p.Port, p.TargetPort.StrVal, ports)
+
+	for name, text := range documents {
+		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+			if bytes.Contains(document, []byte("\nkind: ScaledObject\n")) {
+				continue // of KEDA, whose module has far more dependencies than all others
+			}
+			object, _, err := decoder.Decode(document, nil, nil)
+			if err != nil {
+				t.Errorf("%s: %v in\n%s", name, err, document)
+				continue
+			}
+			switch o := object.(type) {
+			case *core.ConfigMap:
+				config := filepath.Join(t.TempDir(), "beanpole.toml")
+				if err := os.WriteFile(config, []byte(o.Data["beanpole.toml"]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if out, err := exec.Command(program, "config", "print", "--config", config).CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s", name, err, out)
+				}
+			case *apps.StatefulSet:
+				checkPod(t, program, o.Spec.Template.Spec)
+			case *batch.Job:
+				checkPod(t, program, o.Spec.Template.Spec)
+			case *core.Pod:
+				checkPod(t, program, o.Spec)
 			}
 		}
 	}
-	admitted := map[string]networking.NetworkPolicyPeer{}
-	for _, rule := range m.network.Spec.Ingress {
-		admitted[rule.Ports[0].Port.StrVal] = rule.From[0]
-	}
-	for name := range ports {
-		if _, ok := admitted[name]; !ok {
-			t.Errorf("the policy lets nobody to the port %s", name)
+}
+
+// checkPod checks that the program has the commands and options of a pod's containers, that
+// probes use ports of their container, and that no container has more rights than it needs.
+func checkPod(t *testing.T, program string, pod core.PodSpec) {
+	t.Helper()
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		checkCommand(t, program, c.Args)
+		ports := map[string]bool{}
+		for _, p := range c.Ports {
+			ports[p.Name] = true
 		}
-	}
-	if len(admitted) != len(ports) || len(admitted["queue"].PodSelector.MatchLabels) != 0 {
-		t.Errorf("the policy is about other ports than %v, or not every pod of the namespace may use the queue: %v", ports, admitted)
-	}
-	volumes := map[string]bool{m.set.Spec.VolumeClaimTemplates[0].Name: true}
-	for _, v := range pod.Spec.Volumes {
-		volumes[v.Name] = true
-		if v.ConfigMap != nil && v.ConfigMap.Name != m.config.Name {
-			t.Errorf("the configuration is %s, the pod mounts %s", m.config.Name, v.ConfigMap.Name)
-		}
-	}
-	for _, c := range append(pod.Spec.InitContainers, container) {
-		for _, mount := range c.VolumeMounts {
-			if !volumes[mount.Name] {
-				t.Errorf("there is no volume %s", mount.Name)
+		for _, probe := range []*core.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+			if probe != nil && !ports[probe.HTTPGet.Port.StrVal] {
+				t.Errorf("the container %s has no port %v for a probe", c.Name, probe.HTTPGet.Port)
 			}
 		}
-		if s := c.SecurityContext; !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" || !*pod.Spec.SecurityContext.RunAsNonRoot {
-			t.Errorf("the container %s may do more than it needs: %v", c.Name, s)
+		s := c.SecurityContext
+		if s == nil || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
+			t.Errorf("the container %s has more rights than it needs", c.Name)
 		}
 	}
 }
 
-// The pod that looks at a journal finds that of the stateful set, as the same user and
-// with the same image.
-func TestJournalPod(t *testing.T) {
-	m := build(t, ".")
-	pod, server := object(t, "journal.yaml").(*core.Pod).Spec, m.set.Spec.Template.Spec
-	claim := m.set.Spec.VolumeClaimTemplates[0].Name + "-" + m.set.Name + "-0"
-	if got := pod.Volumes[0].PersistentVolumeClaim.ClaimName; got != claim {
-		t.Errorf("it mounts %s, the jobs are on %s", got, claim)
+// checkCommand checks that the program has a command and its options.
+func checkCommand(t *testing.T, program string, args []string) {
+	t.Helper()
+	words := args
+	if i := slices.IndexFunc(args, func(arg string) bool { return strings.ContainsAny(arg[:1], "-/") }); i >= 0 {
+		words = args[:i]
 	}
-	tool, container := pod.Containers[0], server.Containers[0]
-	if tool.Image != container.Image {
-		t.Errorf("its image is %s, the server's %s", tool.Image, container.Image)
-	}
-	if !reflect.DeepEqual(pod.SecurityContext, server.SecurityContext) || !reflect.DeepEqual(tool.SecurityContext, container.SecurityContext) {
-		t.Errorf("it has other rights than the server: %v, %v", pod.SecurityContext, tool.SecurityContext)
-	}
-	journal := printed(t, m)["journal"]
-	if tool.VolumeMounts[0].MountPath != journal || !slices.Equal(tool.Args, []string{"journal", "check", journal}) {
-		t.Errorf("it runs %q with %v, the journal is %s", tool.Args, tool.VolumeMounts, journal)
+	usage := strings.Join(append([]string{"beanpole"}, words...), " ") // the help of an unknown command is that of its parent
+	if out, err := exec.Command(program, append(args, "--help")...).CombinedOutput(); err != nil || !bytes.Contains(out, []byte(usage)) {
+		t.Errorf("%q: %v\n%s", args, err, out)
 	}
 }
 
-// What the Prometheus operator is asked for exists.
-func TestOperator(t *testing.T) {
-	monitor := object(t, "servicemonitor.yaml").(*monitoring.ServiceMonitor)
-	for _, dir := range []string{".", "cluster"} {
-		m := build(t, dir)
-		for key, value := range monitor.Spec.Selector.MatchLabels {
-			if m.service.Labels[key] != value {
-				t.Errorf("%s: the service has not the label %s=%s", dir, key, value)
-			}
-		}
-		if m.service.Labels[monitor.Spec.JobLabel] != "beanpole" {
-			t.Errorf("%s: the job would be called %q, the alerts ask for beanpole", dir, m.service.Labels[monitor.Spec.JobLabel])
-		}
-		if !slices.ContainsFunc(m.service.Spec.Ports, func(p core.ServicePort) bool { return p.Name == monitor.Spec.Endpoints[0].Port }) {
-			t.Errorf("%s: the service has no port %s", dir, monitor.Spec.Endpoints[0].Port)
-		}
+// The program has the commands of the members in the file for Docker Compose.
+func TestCompose(t *testing.T) {
+	text, err := os.ReadFile("../compose/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
 	}
-	object(t, "prometheusrule.yaml")
+	var project struct {
+		Services map[string]struct{ Command []string }
+	}
+	if err := yaml.Unmarshal(text, &project); err != nil {
+		t.Fatal(err)
+	}
+	program := build(t)
+	for _, s := range project.Services {
+		checkCommand(t, program, s.Command)
+	}
 }
 
-// The program uses the ports and directories of the pod.
-func TestProgram(t *testing.T) {
-	m := build(t, ".")
-	container := m.set.Spec.Template.Spec.Containers[0]
-	effective := printed(t, m)
-	ports := map[string]string{}
-	for _, p := range container.Ports {
-		ports[p.Name] = strconv.Itoa(int(p.ContainerPort))
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "beanpole")
+	if err := exectest.Build(program); err != nil {
+		t.Fatal(err)
 	}
-	mounted := map[string]bool{}
-	for _, mount := range container.VolumeMounts {
-		mounted[mount.MountPath] = true
-	}
-	if effective["port"] != ports["queue"] {
-		t.Errorf("the queue is on port %s, the pod says %s", effective["port"], ports["queue"])
-	}
-	if !mounted[effective["journal"]] {
-		t.Errorf("nothing is mounted at the journal's %s", effective["journal"])
-	}
-	limit := container.Resources.Limits.Memory().Value()
-	if jobs := atoi(t, effective["max-memory"]); jobs == 0 || jobs > limit*2/3 {
-		t.Errorf("jobs may take %d bytes, the container %d", jobs, limit)
-	}
-	storage := m.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().Value()
-	if jobs := atoi(t, effective["max-memory"]); storage < jobs*5/2+100e6 {
-		t.Errorf("the volume has %d bytes, too few for jobs of %d", storage, jobs)
-	}
+	return program
 }

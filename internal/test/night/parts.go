@@ -31,7 +31,6 @@ var once = []part{
 	{area: "race", name: "all packages", command: []string{"go", "test", "-vet=off", "-count=1", "-timeout=0", "-short", "-race", "./..."}},
 	{area: "clients", name: "all clients, TLS, a follower", command: []string{"make", "interop", "LONG=1"}},
 	{area: "modules", name: "bench", command: module("bench")},
-	{area: "kubernetes", name: "manifests and compose", command: module("contrib/kubernetes")},
 	{area: "console", name: "browser, axe", command: []string{"make", "browser", "LONG=1"}},
 
 	all("server", "./internal/test/sim", "TestEveryCallFails"),
