@@ -57,8 +57,8 @@ func (sim *simulation) put(m *Member, tube string, spec engine.Spec, text string
 	return id, err
 }
 
-// answered notes that what a worker began at some time was answered in a term: none that
-// is begun later is in an earlier one.
+// answered records the term in which a request of a worker was answered. No request that
+// begins later is answered in an earlier term.
 func (l *told) answered(term uint64, began, now time.Duration) {
 	switch {
 	case term > l.term:
@@ -68,7 +68,7 @@ func (l *told) answered(term uint64, began, now time.Duration) {
 	}
 }
 
-// laterTube has jobs with delays that nobody kicks or reserves.
+// laterTube has delayed jobs that no client kicks or reserves.
 const laterTube = "later"
 
 // preload puts so many jobs that a walk takes several turns.
@@ -83,7 +83,8 @@ func (sim *simulation) preload(jobs int) {
 	}
 }
 
-// putOld puts a job where nobody can be deposed before it is acknowledged.
+// putOld puts a job at a moment when no leader can be deposed before it acknowledges the
+// job.
 func (sim *simulation) putOld(e *engine.Engine, now int64, tube string, spec engine.Spec, n int) {
 	body := fmt.Sprintf("old job %d", n)
 	sim.asked.Put(body)
@@ -91,8 +92,8 @@ func (sim *simulation) putOld(e *engine.Engine, now int64, tube string, spec eng
 	sim.asked.Inserted(body, id)
 }
 
-// behind is how far the time of a member may be behind: it goes a sixteenth slower while
-// it hears late from the leader, for the seconds that a mishap lasts.
+// behind is the maximum lag of a member's clock. While a member hears from the leader
+// late, which lasts a few seconds, its clock runs a sixteenth slower.
 const behind = 250 * time.Millisecond
 
 // checkDelays checks that no delay has ended too soon.
@@ -120,7 +121,7 @@ func (sim *simulation) acknowledged() int {
 	return puts
 }
 
-// whatIsWrong returns what was found to be wrong.
+// whatIsWrong returns the errors that were found.
 func (sim *simulation) whatIsWrong() error {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -180,7 +181,8 @@ func (sim *simulation) audit() {
 	}
 }
 
-// difference says how the queue of a node differs from that of the first one that is up.
+// difference describes how the queue of a node differs from the queue of the first
+// running node.
 func (sim *simulation) difference(m *node) string {
 	var first *node
 	for _, o := range sim.nodes {

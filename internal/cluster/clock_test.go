@@ -13,9 +13,9 @@ import (
 // offset returns how much a member's time is ahead of the true one.
 func (m *Member) offset() time.Duration { return time.Duration(m.clock.time() - time.Now().UnixNano()) }
 
-// When all members are started again, and one whose clock is far off is elected, the
-// cluster's time is that of the others: a clock that is ahead would end delays too soon,
-// and one that is behind leave out the time in which nobody ran.
+// After all members restart, the cluster keeps its time even if the new leader's clock is
+// far off. A fast clock would end delays too soon; a slow one would leave out the time in
+// which no member ran.
 func TestClockFarOff(t *testing.T) {
 	for name, off := range map[string]time.Duration{"days ahead": 48 * time.Hour, "minutes ahead": 10 * time.Minute, "days behind": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestClockOfThreeAmongFive(t *testing.T) {
 	})
 }
 
-// A leader's time is after that of all entries, though the clocks of those that are left
-// are behind: no job is as old as before again, and no delay begins anew.
+// A leader's time is later than the time of every entry, even if the clocks of the
+// remaining members are slow. So no job becomes younger, and no delay starts again.
 func TestTimeOfEntries(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()

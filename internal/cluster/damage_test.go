@@ -67,8 +67,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A leader that cannot read what another member lacks ends with that error, and the
-// others go on.
+// A leader that cannot read an entry that another member needs stops with that error. The
+// others continue.
 func TestUnreadableLog(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)

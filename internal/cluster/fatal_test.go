@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// condemned waits until the member of a node has stopped for good, and makes sure that
-// it does not start again.
+// condemned waits until the member of a node has stopped for good, and checks that it
+// refuses to start again.
 func (sim *simulation) condemned(m *node, why string) {
 	sim.t.Helper()
 	sim.until("the member stops", func() bool { return m.member.Err() != nil })
@@ -102,8 +102,8 @@ func (sim *simulation) restoreOne(rng *rand.Rand) {
 	sim.close()
 }
 
-// A member whose log is the only one that has what was agreed on acknowledges nothing to
-// a leader without that, and both say so.
+// A member whose log alone contains a committed entry acknowledges nothing to a leader
+// without that entry. Both report the contradiction.
 func TestContradiction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSimulation(t, 1, 3)
@@ -138,8 +138,8 @@ func TestContradiction(t *testing.T) {
 	})
 }
 
-// A copy of a member's directory that runs beside the original is called that, and stops;
-// the original goes on.
+// A copy of a member's directory that runs beside the original is recognized, and stops.
+// The original continues.
 func TestCopy(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -165,8 +165,8 @@ func TestCopy(t *testing.T) {
 	})
 }
 
-// A member that was the last one left of a majority goes on with a disk that was
-// installDue, if it is told to.
+// The last member of a lost majority, whose disk needs an installation, continues if the
+// operator confirms it.
 func TestRecoverCondemned(t *testing.T) {
 	disk := emptyDisk()
 	must(t, Init(disk, dir, raftlog.MemberInfo{ID: 1, Address: "10.0.0.1:11400"}))

@@ -66,8 +66,8 @@ func TestLogFillsDisk(t *testing.T) {
 	}
 }
 
-// A leader whose journal has no room for jobs does not keep the log for a member that is
-// away: that has what the journal needs.
+// A leader whose journal has no room for jobs cuts the log even if an absent member still
+// needs it: the log occupies the space that the journal needs.
 func TestLogMakesWayForJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := emptySimulation(t, 1)

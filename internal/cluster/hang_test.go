@@ -61,7 +61,8 @@ func TestFailWhileOverriding(t *testing.T) {
 	}
 }
 
-// A member that ends while its disk fails writes nothing after what it could not write.
+// A member that stops while its disk fails writes nothing after the data that it could
+// not write.
 func TestEndWhileFailing(t *testing.T) {
 	for range 20 { // it may choose between its end and what waits
 		synctest.Test(t, func(t *testing.T) {
@@ -103,8 +104,9 @@ func TestNothingAfterVerdict(t *testing.T) {
 	}
 }
 
-// A leader whose disk hangs commits with the disks of the others, hands the leadership
-// over, and comes back when its disk does. The disk of a follower holds nobody up.
+// A leader whose disk hangs commits with the disks of the others, transfers the
+// leadership, and returns when its disk works again. A follower whose disk hangs delays
+// no other member.
 func TestDiskHangs(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -164,7 +166,8 @@ func TestManyChangesPending(t *testing.T) {
 	})
 }
 
-// A job that all disks take seconds for is put, and the leader goes on to lead.
+// A job that takes all disks seconds to write is put, and the leader keeps the
+// leadership.
 func TestLargeJobOnSlowDisks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
@@ -187,8 +190,8 @@ func TestLargeJobOnSlowDisks(t *testing.T) {
 	})
 }
 
-// A leader whose disk hangs for moments hands the leadership over once: what comes soon
-// after, it bears.
+// A leader whose disk hangs now and then transfers the leadership once. It ignores
+// further hangs soon after that.
 func TestDiskHangsAgain(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -322,8 +325,8 @@ func TestAllDisksAreFull(t *testing.T) {
 	})
 }
 
-// When the disks of a majority are full puts and deletes wait, and when they have room
-// all go on by themselves.
+// While the disks of a majority are full, puts and deletes wait. When the disks have
+// room, they continue without help.
 func TestMostDisksAreFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
@@ -382,7 +385,7 @@ func TestMostDisksAreFull(t *testing.T) {
 	})
 }
 
-// large is the body of a job, of which few fill a segment.
+// large is a body so large that few such jobs fill a segment.
 var large = strings.Repeat("x", 4<<10)
 
 // A leader whose disk is full lets another member lead, which has room.
@@ -416,7 +419,7 @@ func TestDiskIsFull(t *testing.T) {
 	}
 }
 
-// A member is not ready whose journal has not taken for 10 s what was agreed on.
+// A member is not ready if its journal has not applied committed entries for 10 s.
 func TestLagging(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -449,8 +452,8 @@ func TestLagging(t *testing.T) {
 	})
 }
 
-// A member whose journal is full may win an election. As it cannot serve it lets another
-// one lead.
+// A member with a full journal can win an election. It cannot serve, so it transfers the
+// leadership.
 func TestFullMemberIsElected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")

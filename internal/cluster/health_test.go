@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Who is to lead when the disk of a leader does what it should not.
+// A leader with a failing disk chooses the member that leads next.
 func TestStepDown(t *testing.T) {
 	const now = int64(time.Hour)
 	ago := func(d time.Duration) int64 { return now - int64(d) }

@@ -68,7 +68,7 @@ func newLagging(t *testing.T) lagging {
 	return l
 }
 
-// install does what a member does with a snapshot.
+// install installs a snapshot as a member does.
 func (l lagging) install(fsys vfs.FS) error {
 	at, err := journal.ReadSnapshot(staged{fsys}, dir, bytes.NewReader(l.archive))
 	if err != nil {
@@ -89,7 +89,7 @@ func (l lagging) install(fsys vfs.FS) error {
 	return settleSnapshot(fsys, dir, cut)
 }
 
-// start does what a start does.
+// start performs the steps of a start.
 func start(fsys vfs.FS) error {
 	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10})
 	if err != nil {
@@ -99,7 +99,7 @@ func start(fsys vfs.FS) error {
 	return settleSnapshot(fsys, dir, log.State().Cut)
 }
 
-// check returns what is wrong with a directory after a start, and whether the snapshot is
+// checkInstalled checks a directory after a start, and reports whether the snapshot is
 // installed.
 func checkInstalled(fsys vfs.FS) (installed bool, err error) {
 	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{ReadOnly: true})
@@ -137,9 +137,9 @@ func checkInstalled(fsys vfs.FS) (installed bool, err error) {
 	return installed, errors.Join(err, markerErr)
 }
 
-// Whichever call of the disk fails, and from then on all, and whatever a power cut leaves
-// of what was done: the next start has the old queue with the old log, or the new one
-// with the new log. So it is when that start is interrupted, too.
+// Any call of the disk can fail, with all calls after it, and a power cut can leave any
+// part of the writes. The next start has either the old queue with the old log, or the
+// new queue with the new log. The same holds if that start is interrupted.
 func TestCrashWhileInstalling(t *testing.T) {
 	outcomes := map[bool]int{}
 	for n := 1; ; n++ {
@@ -175,7 +175,7 @@ func TestCrashWhileInstalling(t *testing.T) {
 	t.Logf("%d starts with the old queue, %d with the new one", outcomes[false], outcomes[true])
 }
 
-// A running member goes on to install when its disk works again.
+// A running member continues an installation when its disk works again.
 func TestInstallIsTriedAgain(t *testing.T) {
 	for n := 1; ; n++ {
 		l := newLagging(t)

@@ -41,8 +41,8 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// What asks the raft loop is answered, or told that the member is closed, and nothing of
-// it runs after that.
+// Each request to the raft loop is answered, or is told that the member is closed. No
+// request runs after that.
 func TestAskWhileClosing(t *testing.T) {
 	for range 3 {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAskWhileClosing(t *testing.T) {
 	}
 }
 
-// load puts, deletes and works at whoever leads until the simulation is told to stop.
+// load puts, deletes and works at the current leader until stop is called.
 func (sim *simulation) load(clients int) (stop func()) {
 	done := make(chan struct{})
 	var all sync.WaitGroup
@@ -241,8 +241,8 @@ func (sim *simulation) restore(m *node, rng *rand.Rand) {
 	sim.exchange(m, true)
 }
 
-// hang lets the disk of a node hang for a while: its syncs, or writes. That node or
-// another one may be killed meanwhile.
+// hang lets the syncs or writes of a node's disk hang for a while. That node or another
+// can be killed during this time.
 func (sim *simulation) hang(m *node, rng *rand.Rand) {
 	all := func(string) bool { return true }
 	end := m.trouble.hang([]func(name string) bool{nil, all, isOfJournal, isOfLog}[rng.IntN(4)])
@@ -262,8 +262,8 @@ func (sim *simulation) hang(m *node, rng *rand.Rand) {
 	end()
 }
 
-// exchange lets another node have a member in place of that of a node, which is lost
-// before.
+// exchange replaces the member of a node by a member on another node. If lost, the old
+// one is lost first.
 func (sim *simulation) exchange(old *node, lost bool) {
 	joiner := sim.node()
 	self := joiner.self()
@@ -315,9 +315,9 @@ func (sim *simulation) recover() {
 	}
 }
 
-// An entry that comes when the epoch is over already is not taken for one of the epoch:
-// it may be of the next leader. The raft loop ends the epoch before it hands over such an
-// entry, also in the middle of a turn.
+// An entry that arrives after the end of the epoch is not taken for an entry of the
+// epoch, because it can be an entry of the next leader. The raft loop ends the epoch
+// before it passes such an entry on, even in the middle of a turn.
 func TestEntryAfterEpoch(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, lifecycle: lifecycle{turns: make(chan struct{}, 1)}, broker: broker.New(engine.New(engine.Options{}), broker.Options{})}
 	m.turn.m, m.turn.epoch, m.phase = m, 1, draining
@@ -370,8 +370,8 @@ func TestRetryAfterClockIsSetBack(t *testing.T) {
 	}
 }
 
-// What a member has acknowledged in an earlier term, and what comes late, says nothing of
-// the entry that has the index by now: the member would count as rolled back.
+// A late acknowledgement from an earlier term does not apply to the entry that now has
+// its index. Otherwise the member would count as rolled back.
 func TestLateAcknowledgement(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second) // all know that they vote

@@ -28,8 +28,8 @@ func (sim *simulation) roles() map[uint64]apitype.Role {
 	return roles
 }
 
-// The leadership goes from member to member under load. Nothing is undecided: what is in
-// the queue was acknowledged.
+// The leadership moves from member to member under load. The outcome of every request is
+// known: the queue contains exactly the acknowledged jobs.
 func TestTransfer(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second) // who has just started does not vote
@@ -138,8 +138,8 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// A member that others have told that it was removed may learn of an earlier change only
-// then. It does not become one again by that.
+// A member that has heard of its removal can later receive an earlier change of the
+// members. That change does not make it a member again.
 func TestEarlierChangeAfterRemoval(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		gone := sim.nodes[sim.leader().opt.Self.ID%3] // a follower
@@ -208,8 +208,8 @@ func TestRolledBack(t *testing.T) {
 	})
 }
 
-// A leader that reaches no majority acknowledges nothing, lets nobody wait for ever, and
-// says so.
+// A leader that reaches no majority acknowledges nothing, ends all waits, and reports the
+// reason.
 func TestNoMajority(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
@@ -275,7 +275,7 @@ func TestFastFailover(t *testing.T) {
 	})
 }
 
-// Members that follow send each other nothing, and know all the same who is there.
+// Followers send each other nothing, and still know which members can be reached.
 func TestReachable(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		unreachable := func(m *node) (n int) {
@@ -383,8 +383,8 @@ func TestReplaceOutlivesLeader(t *testing.T) {
 	})
 }
 
-// A member is replaced that lives, and whose vote is needed until then. A member that was
-// down meanwhile knows of it afterwards.
+// A running member whose vote is needed until then is replaced. A member that was down
+// during the replacement learns of it later.
 func TestReplaceLiving(t *testing.T) {
 	for _, n := range []int{2, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -440,7 +440,7 @@ func TestNumbers(t *testing.T) {
 	})
 }
 
-// Who asks for the status, within a turn perhaps, waits for nobody.
+// A request for the status never waits, even within a turn.
 func TestStatusDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSimulation(t, 1, 1)

@@ -16,8 +16,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A link is what connects a node to another one, in one direction: two connections, of
-// which each delivers in order.
+// A link connects a node to another in one direction. It consists of two connections, and
+// each delivers in order.
 type link struct {
 	lives             [2]int     // of both ends, at the handshake
 	messages, entries connection // without entries, and with them
@@ -200,7 +200,7 @@ func (m *node) link(to uint64) *link {
 	return m.links[to]
 }
 
-// SetMembers is part of Transport: members that are none any more have to connect again.
+// SetMembers is part of Transport. Former members must connect again.
 func (m *node) SetMembers(members []raftlog.MemberInfo) {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
@@ -215,7 +215,7 @@ func (m *node) SetMembers(members []raftlog.MemberInfo) {
 	}
 }
 
-// deliver brings a message to another node, after both have said who they are.
+// deliver delivers a message to another node after both have identified themselves.
 func (m *node) deliver(to *node, b []byte, life int) {
 	sim := m.sim
 	sim.mu.Lock()
@@ -254,8 +254,8 @@ func (m *node) deliver(to *node, b []byte, life int) {
 	member.Step(msg)
 }
 
-// hear notes what a member acknowledges to a leader. One that rejects it later in the
-// same term has lost it, and the leader would send it at once, again and again.
+// hear records what a member acknowledges to a leader. A member that rejects it later in
+// the same term has lost it, and the leader would send it again at once, without end.
 func (sim *simulation) hear(link *link, msg *raftpb.Message) {
 	if msg.GetType() != raftpb.MsgAppResp {
 		return

@@ -62,7 +62,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// checkPhase returns how what a member says of itself contradicts its phase.
+// checkPhase returns how the fields of a member contradict its phase.
 func (m *Member) checkPhase() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,8 +88,8 @@ func (m *Member) checkPhase() error {
 	return nil
 }
 
-// A member that reads its journal again, because it has done what may never be committed,
-// has given the old engine up before: there is never memory for two.
+// A member that applied changes that might never be committed reads its journal again. It
+// drops the old engine first, so memory for two engines is never needed.
 func TestOneEngine(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()

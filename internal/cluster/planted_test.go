@@ -23,61 +23,61 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A fault is a mistake that is made on purpose. All that are planted in what belongs to the
-// cluster, and where they are found; a number is that of the seeds of a simulation up to the
-// one that finds it, an adversary makes the moment in which the mistake does harm:
+// A fault is a deliberate mistake. The table lists the mistakes in the cluster packages and the
+// tests that find them. A number is the number of seeds that a simulation needs; an adversary
+// creates the moment in which the mistake does harm.
 //
-//	a vote answered before its sync                    core: adversary
-//	an append answered before its sync                 core: 19 seeds; cluster: 2
-//	cleaning of a job in flight                        journal: 6
-//	the mark of a put in flight not counted            journal: 20
-//	the mark ahead of its facts                        journal: 1
-//	the log cut at a mark that is not synced           core, journal, cluster: 1
-//	the last entry of another leader skipped           cluster: 1
-//	no lease; a lease during a transfer                core: adversaries
-//	a vote just after a start                          core: adversary
-//	the clock not carried over                         core: 1
-//	roles not written before a cut                     core (TestPlantedRoles): 3
-//	a snapshot of what is not agreed on                cluster: adversary
-//	a snapshot that says it has more than it has       cluster: 1
-//	a snapshot installed that Raft does not want       core: 77
-//	Raft told of a snapshot before it is installed     core: 2
-//	Raft told of later entries first                   core: 290
-//	an offer that is lost and not repeated             core: 14
-//	a follower that ticks                              cluster: 19
-//	the handshake of a rolled-back disk accepted       cluster: adversary
-//	a rolled-back disk that counts up to a known start cluster: adversary
-//	an engine kept that has done what was dropped      cluster: 2
+//	a vote is answered before its sync                      core: adversary
+//	an append is answered before its sync                   core: 19 seeds; cluster: 2
+//	a job in flight is cleaned                              journal: 6
+//	the mark of a put in flight is not counted              journal: 20
+//	the mark is ahead of its changes                        journal: 1
+//	the log is cut at a mark that is not synced             core, journal, cluster: 1
+//	the last entry of another leader is skipped             cluster: 1
+//	there is no lease; a lease holds during a transfer      core: adversaries
+//	a vote directly after a start                           core: adversary
+//	the clock is not carried over                           core: 1
+//	roles are not written before a cut                      core (TestPlantedRoles): 3
+//	a snapshot contains changes that are not committed      cluster: adversary
+//	a snapshot claims a later entry than it contains        cluster: 1
+//	a snapshot that Raft does not want is installed         core: 77
+//	Raft learns of a snapshot before it is installed        core: 2
+//	Raft learns of later entries first                      core: 290
+//	a lost offer is not repeated                            core: 14
+//	timers expire at a follower                             cluster: 19
+//	the handshake of a rolled-back disk is accepted         cluster: adversary
+//	a rolled-back disk counts up to a known start           cluster: adversary
+//	an engine that applied dropped changes is kept          cluster: 2
 //
-// These were planted by hand, and fail a test of the code, too:
+// These were planted by hand, and fail a test:
 //
-//	what waits for the loop taken for committed        TestLives: 1
-//	a kept engine with its reservations                TestLives: 2
-//	an entry applied though the epoch is over          TestEntryAfterEpoch
-//	a proposal without its epoch                       core: TestTranscripts, refusal.txt
-//	a refused proposal that leaves a hole              core: TestSimulation, TestTranscripts
-//	the hard state not copied before a cut             raftlog: TestPowerCuts
-//	a journal ahead of the commit at the start         core: Raft panics in the first seeds
-//	waiting reserves answered by a deposed leader      conversation: TestDeposed
+//	a request that waits for the loop counts as committed   TestLives: 1
+//	a kept engine keeps its reservations                    TestLives: 2
+//	an entry is applied after the end of its epoch          TestEntryAfterEpoch
+//	a proposal has no epoch                                 core: TestTranscripts, refusal.txt
+//	a refused proposal leaves a hole                        core: TestSimulation, TestTranscripts
+//	the hard state is not copied before a cut               raftlog: TestPowerCuts
+//	a journal is ahead of the commit at the start           core: Raft panics in the first seeds
+//	a deposed leader answers waiting reserves               conversation: TestDeposed
 type fault string
 
 const (
 	skippedEntry fault = "the last entry of another leader is skipped"
 	unsyncedMark fault = "the log is cut at a mark that is not synced"
-	earlyAnswer  fault = "an answer goes before its sync"
-	claimsMore   fault = "a snapshot says that it has an entry more than it has"
-	followerTick fault = "what follows ticks"
-	keptEngine   fault = "an engine is kept that has done what was dropped"
+	earlyAnswer  fault = "an answer is sent before its sync"
+	claimsMore   fault = "a snapshot claims an entry more than it contains"
+	followerTick fault = "timers expire at a follower"
+	keptEngine   fault = "an engine that applied dropped changes is kept"
 
-	forgottenPeer fault = "the handshake of a disk that was rolled back is accepted"
-	namelessStart fault = "a disk that was rolled back has counted up to the known start"
-	ofEngine      fault = "a snapshot has what a leader has done and nobody has agreed on"
+	forgottenPeer fault = "the handshake of a rolled-back disk is accepted"
+	namelessStart fault = "a rolled-back disk has counted up to the known start"
+	ofEngine      fault = "a snapshot contains uncommitted changes of a leader"
 	endlessLease  fault = "the lease has no end"
 
-	droppedEntry fault = "what was acknowledged is dropped"
+	droppedEntry fault = "acknowledged entries are dropped"
 )
 
-// A found is what a simulation with a mistake panics with.
+// found is the value with which a simulation of a mistake panics.
 type found string
 
 // finds returns what goes wrong in a life of a simulation with a mistake.
@@ -141,8 +141,8 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// skipLast drops what the last entry of an earlier term has, if it is to be applied
-// together with the first of this one.
+// skipLast drops the last entry of an earlier term if it would be applied together with
+// the first entry of this term.
 func skipLast(m *Member, apply []core.Apply) []core.Apply {
 	if lead, _ := m.raft.core.Leader(); lead != m.opt.Self.ID {
 		return apply
@@ -159,7 +159,7 @@ func skipLast(m *Member, apply []core.Apply) []core.Apply {
 	return apply
 }
 
-// lateIf is how much too soon a sync is answered.
+// lateIf returns how much too soon a sync is answered.
 func lateIf(planted bool) time.Duration {
 	if planted {
 		return 100 * time.Millisecond
@@ -167,15 +167,15 @@ func lateIf(planted bool) time.Duration {
 	return 0
 }
 
-// forgetLost makes the member forget that its engine has done what may never be
-// committed.
+// forgetLost makes the member forget that its engine has applied changes that might never
+// be committed.
 func (m *Member) forgetLost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.proposals.lost = false
 }
 
-// tickOn lets what is due come due at a member that follows.
+// tickOn lets timers expire at a follower.
 func (m *Member) tickOn() {
 	for !m.stopped() {
 		m.broker.View(func(e *engine.Engine, now int64) {
@@ -187,8 +187,7 @@ func (m *Member) tickOn() {
 	}
 }
 
-// forget makes the member forget what it knows of another one, or only the name of its
-// start.
+// forget makes the member forget another member, or only the id of its start.
 func (m *Member) forget(id uint64, all bool) {
 	m.inLoop(func() {
 		p := m.raft.peer(id)
@@ -198,8 +197,8 @@ func (m *Member) forget(id uint64, all bool) {
 	})
 }
 
-// sendEngine sends what the engine has in place of what the journal has, and says that it
-// has the entries up to the last one that was applied, and so many more.
+// sendEngine sends the jobs of the engine in place of the journal's, and claims that they
+// include the last applied entry and more entries after it.
 func (m *Member) sendEngine(w io.Writer, more uint64) error {
 	disk := memfs.New()
 	j := journal.New(journal.Options{Epoch: m.clock.zero, Member: true, Sync: time.Second})
@@ -252,9 +251,9 @@ func TestAdversaries(t *testing.T) {
 	}
 }
 
-// A simulation ends in which a member has lost what it acknowledged in this life. Its
-// leader sends that again at once whenever it is rejected, and each heartbeat begins that
-// once more.
+// A simulation ends if a member has lost an entry that it acknowledged in this life. Its
+// leader would send that entry again after each rejection, and each heartbeat would
+// repeat this.
 func TestLostEntryIsFound(t *testing.T) {
 	if what := finds(t, 1, droppedEntry, dropEntry); !strings.Contains(what, "has lost entry") {
 		t.Errorf("found: %q", what)
@@ -291,8 +290,8 @@ func dropEntry(sim *simulation) {
 	sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != leader.member })
 }
 
-// rollBack restores the disk of a member from a copy that is older than what it has
-// acknowledged, while the leader is down and the third has not heard of that.
+// rollBack restores the disk of a member from a copy older than its acknowledgements,
+// while the leader is down and the third member has not heard of them.
 func rollBack(sim *simulation) {
 	sim.grow(3)
 	time.Sleep(time.Second)
@@ -373,8 +372,8 @@ func standStill(sim *simulation) {
 	sim.close()
 }
 
-// snapshotOfLeader lets a member receive a snapshot of a leader whose engine has what is
-// never committed.
+// snapshotOfLeader lets a member receive a snapshot of a leader whose engine contains
+// changes that are never committed.
 func snapshotOfLeader(sim *simulation) {
 	sim.small()
 	sim.grow(3)

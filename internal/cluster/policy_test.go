@@ -8,7 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// What was set for a pattern of tubes, and acknowledged, is in force at each later leader, whoever is killed how.
+// A policy that was acknowledged for a pattern of tubes is in force at each later leader,
+// whichever members are killed.
 func TestPoliciesOfLeaders(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		for life := range 4 {

@@ -78,8 +78,8 @@ func newSimulation(t *testing.T, seed uint64, n int) *simulation {
 	return sim
 }
 
-// inSimulation runs a test among so many members. In the end all have the same queue, and
-// it is one that clients may see.
+// inSimulation runs a test among n members. At the end all must have the same queue, one
+// that the replies to clients permit.
 func inSimulation(t *testing.T, n int, test func(t *testing.T, sim *simulation)) {
 	t.Helper()
 	inSimulationOf(t, n, func(*simulation) {}, test)
@@ -329,7 +329,7 @@ func (sim *simulation) checkPhases() {
 	}
 }
 
-// until lets fake time go on until something is so.
+// until advances fake time until a condition holds.
 func (sim *simulation) until(what string, so func() bool) {
 	sim.t.Helper()
 	for range 3000 {

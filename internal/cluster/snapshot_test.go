@@ -22,8 +22,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A single server's journal becomes a cluster's. Members that join it get what was in it
-// before, also if they, or the others, are killed meanwhile.
+// A cluster takes over the journal of a single server. Members that join get its jobs,
+// even if they or the others are killed during that time.
 func TestFromSingleServer(t *testing.T) {
 	for _, kill := range []string{"", "joiner", "leader"} {
 		t.Run(kill, func(t *testing.T) {
@@ -212,7 +212,7 @@ func (sim *simulation) jobs() (n int64) {
 	return n
 }
 
-// A hidden is a disk that does not tell of the seal of a snapshot.
+// A hidden disk does not show the seal of a snapshot.
 type hidden struct{ vfs.FS }
 
 func (h hidden) Open(name string) (vfs.File, error) {
@@ -282,8 +282,8 @@ func TestFromBackup(t *testing.T) {
 	})
 }
 
-// leaveBehind cuts a node off until the others, which clients use until stop is called,
-// do not have any more what it needs.
+// leaveBehind cuts a node off until the others no longer have the entries that it needs.
+// Clients use the others until stop is called.
 func (sim *simulation) leaveBehind(lags *node) (stop func()) {
 	sim.part(lags)
 	stop = sim.load(3)
@@ -310,8 +310,9 @@ func TestSnapshotForStranger(t *testing.T) {
 	})
 }
 
-// A leader has done what is not committed when the only other member that is left needs a
-// snapshot: that has nothing of it, and waits for nobody.
+// A leader has executed commands that are not committed when the only other remaining
+// member needs a snapshot. The snapshot contains none of them, and the member waits for
+// no other.
 func TestSnapshotWithoutMajority(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())
@@ -376,9 +377,9 @@ func TestSnapshotAfterFullDisk(t *testing.T) {
 	})
 }
 
-// leftBehindFull returns a simulation with a node that is cut off, and lacks what the
-// others do not have any more. Its journal is full, so it has not applied what it has,
-// and has just tried to. Clients use the others until stop is called.
+// leftBehindFull returns a simulation with a node that is cut off and lacks entries that
+// the others no longer have. Its journal is full: it has just failed to apply its own
+// entries. Clients use the others until stop is called.
 func leftBehindFull(t *testing.T) (sim *simulation, lags *node, stop func()) {
 	sim = emptySimulation(t, 1)
 	sim.small()
@@ -395,9 +396,9 @@ func leftBehindFull(t *testing.T) (sim *simulation, lags *node, stop func()) {
 	return sim, lags, stop
 }
 
-// When the leader dies while a member lacks entries that are cut, and no other is left,
-// the next leader sends the queue before it is in epoch: without that member nobody has a
-// majority.
+// The leader dies while a member lacks entries that were cut, and only one other member
+// is left. That leader sends the queue before its epoch begins, because without that
+// member there is no majority.
 func TestWalkBeforeActive(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())
@@ -413,7 +414,7 @@ func TestWalkBeforeActive(t *testing.T) {
 	})
 }
 
-// A snapshot of which the member never hears is offered again.
+// A snapshot whose offer was lost is offered again.
 func TestOfferIsLost(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		lags := sim.nodes[sim.nodeOf(sim.leader()).id%3]
@@ -431,7 +432,7 @@ func TestOfferIsLost(t *testing.T) {
 	})
 }
 
-// A snapshot whose roles are those of a later entry is not installed: Raft would make the
+// A snapshot with the roles of a later entry is not installed: Raft would make the
 // changes between them twice.
 func TestLaterRoles(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {

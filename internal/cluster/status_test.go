@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// statusOf returns what a member knows now.
+// statusOf returns the status that a member reports now.
 func (sim *simulation) statusOf(m *node) (s Status) {
 	sim.t.Helper()
 	if !m.member.inLoop(func() { s = m.member.raft.status() }) {
@@ -17,7 +17,7 @@ func (sim *simulation) statusOf(m *node) (s Status) {
 	return s
 }
 
-// of returns what is known of a member.
+// of returns the status of one member.
 func (s *Status) of(id uint64) (m apitype.ClusterMember) {
 	for _, k := range s.Members {
 		if k.ID == id {
@@ -27,7 +27,8 @@ func (s *Status) of(id uint64) (m apitype.ClusterMember) {
 	return m
 }
 
-// What a member does not know it leaves out, and what it knew last has an age.
+// A member leaves out values that it does not know, and gives the age of values that it
+// knew earlier.
 func TestStatusIsNotGuessed(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)

@@ -40,8 +40,8 @@ func (m *node) tear() {
 	}
 }
 
-// All members lose power in the middle of a write, and one is lost for good: the other
-// two go on, whichever they are, and have all that was acknowledged.
+// All members lose power in the middle of a write, and one is lost for good. Any two of
+// them continue, and have everything that was acknowledged.
 func TestTornEnds(t *testing.T) {
 	for lost := range 3 {
 		synctest.Test(t, func(t *testing.T) {

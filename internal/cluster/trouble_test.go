@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A trouble is what a disk has: it hangs, or is full.
+// A trouble is a fault of a disk: it hangs or is full.
 type trouble struct {
 	mu    sync.Mutex
 	until chan struct{}                   // nil: nothing waits
@@ -62,14 +62,14 @@ func (h *trouble) goOn() {
 	}
 }
 
-// spoil lets some files be unreadable; nil: none is.
+// spoil makes some files unreadable. With nil, all are readable.
 func (h *trouble) spoil(bad func(name string) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.bad = bad
 }
 
-// fill leaves no room for some files; nil: all have room.
+// fill leaves no room for some files. With nil, all have room.
 func (h *trouble) fill(full func(name string) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -49,8 +49,8 @@ func TestNotExecuted(t *testing.T) {
 	})
 }
 
-// The last voter that is left after another one was removed knows that also when it loses
-// its power at once.
+// The last voter after the removal of another still knows of the removal if it loses its
+// power at once.
 func TestRemovedFromTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSimulation(t, 1, 2)

@@ -19,8 +19,8 @@ func (v verb) Apply(e *engine.Engine, now int64) int64 {
 	return now
 }
 
-// A worker is a client with a session, at whoever leads. When the epoch of its session
-// ends it begins another one.
+// A worker is a client with a session at the current leader. When the epoch of its
+// session ends, it begins another session.
 type worker struct {
 	sim     *simulation
 	rng     *rand.Rand
@@ -34,7 +34,7 @@ type worker struct {
 // WaitOver implements engine.Waiter.
 func (k *worker) WaitOver(engine.Job, engine.Outcome) { k.waits = false }
 
-// errEpoch says that the epoch of a session is over.
+// errEpoch reports that the epoch of a session has ended.
 var errEpoch = errors.New("the session's epoch is over")
 
 // do executes a verb of the session.
@@ -59,7 +59,7 @@ func (k *worker) do(f verb) error {
 	return err
 }
 
-// begin begins a session at whoever leads. It returns false if nobody does.
+// begin begins a session at the current leader. It returns false if there is none.
 func (k *worker) begin() bool {
 	if k.member = k.sim.whoLeads(); k.member == nil {
 		return false
@@ -88,7 +88,7 @@ func (k *worker) run(done <-chan struct{}) {
 	}
 }
 
-// step does something with what the session has reserved, or with others.
+// step executes a command on a reserved job or on another one.
 func (k *worker) step() {
 	var tried, shown, once string
 	var id uint64
@@ -158,7 +158,7 @@ func reservation(e *engine.Engine, id uint64) string {
 	return fmt.Sprintf("reservation %d of job %d", c.Reserves, c.ID)
 }
 
-// somePolicies are those of a life in which tubes have some.
+// somePolicies returns policies for a life in which tubes have some.
 func somePolicies(tube string) *engine.Policy {
 	return map[string]*engine.Policy{
 		"tube1": {MaxAttempts: 1, MaxReserved: 5},

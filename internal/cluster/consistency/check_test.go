@@ -33,8 +33,9 @@ func (f *fake) Time() (now, zero int64) { return 1, 1 }
 
 func (f *fake) Failed() <-chan struct{} { return f.failed }
 
-// A check does not count whose member gets another engine meanwhile, skips entries or
-// ends, in whose place another one was begun, or that nobody asks for.
+// A check does not count if its member gets another engine, skips entries or ends before
+// the check is complete, or if another check replaces it, or if no request uses its
+// result.
 func TestCheckIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(s *Session, m *fake)
@@ -70,8 +71,8 @@ func TestCheckIsOver(t *testing.T) {
 	}
 }
 
-// Left out is what entries after the first walk began have changed, up to the one that no
-// walk saw more than.
+// Changes made after the first walk began are left out, up to the last change that a walk
+// can have seen.
 func TestLeftOut(t *testing.T) {
 	c := &check{applied: 12, until: 10, seen: []Item{{6, 1}, {7, 1}, {8, 1}, {9, 1}, {10, 1}, {11, 1}}}
 	for entry := uint64(7); entry <= 11; entry++ {

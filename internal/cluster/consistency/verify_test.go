@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
-// Members that answer with what they have: the one that differs is found, and what of it.
+// A comparison of the members' answers finds the member that differs, and the difference.
 func TestVerify(t *testing.T) {
 	same := []Item{{Key: 1, Hash: 10}, {Key: 2, Hash: 20}, {Key: 1 << 63, Hash: 30}}
 	has := map[uint64][]Item{

@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
-// A member that stops before it has an answer may have done what it was asked for: the next
-// one is asked so that it does not matter.
+// A member that stops before it answers might have executed the request. The next member
+// gets it in a form in which that does no harm.
 func TestAskMemberThatStops(t *testing.T) {
 	ca := directory.NewCA(directory.NewCluster(), 1)
 	member := func(id uint64, answer func(context.Context, Request) error) (*transport.Transport, string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
-// A follower is a member that knows who leads.
+// A follower is a member that knows the leader.
 type follower struct{ Replica }
 
 func (follower) Watch() <-chan struct{}   { return nil }
@@ -35,7 +35,7 @@ func TestLeadsAlready(t *testing.T) {
 	}
 }
 
-// leaders answer what is passed on to the leader, one after the other.
+// leaders answer the requests that are passed on to the leader, one after the other.
 type leaders []func(r Request) error
 
 func (l *leaders) Request(_ context.Context, _ uint64, body []byte) ([]byte, error) {
@@ -48,8 +48,9 @@ func (l *leaders) Request(_ context.Context, _ uint64, body []byte) ([]byte, err
 	return []byte("{}"), answer(r)
 }
 
-// A change goes to the next leader when the one that was asked leads no more, or has died
-// meanwhile. Who is gone by then was removed; who never was a member is still an error.
+// A change is sent to the next leader if the first one no longer leads or has died. A
+// member that is missing by then counts as removed. An id that was never a member is
+// still an error.
 func TestLeaderChanges(t *testing.T) {
 	noLeader := transport.RemoteError{Code: "not_leader", Text: "this member does not lead"}
 	notMember := transport.RemoteError{Code: "not_member", Text: "there is no such member"}
@@ -84,7 +85,7 @@ func TestLeaderChanges(t *testing.T) {
 	}
 }
 
-// A loner knows the members, and nobody who leads.
+// A loner knows the members but no leader.
 type loner struct{ Replica }
 
 func (loner) Status() (cluster.Status, error) {
@@ -93,12 +94,12 @@ func (loner) Status() (cluster.Status, error) {
 	return known, nil
 }
 
-// clusterOf is what a member knows that knows the leader.
+// clusterOf returns the status that a member reports if it knows the leader.
 func clusterOf(leader uint64) apitype.Cluster {
 	return apitype.Cluster{Leader: leader, Members: []apitype.ClusterMember{{ID: 41}, {ID: 42}, {ID: 43}, {ID: 44}}}
 }
 
-// statuses are what members answer that are asked for what they know.
+// statuses are the answers of members that are asked for their status.
 type statuses struct {
 	leader map[uint64]uint64 // by member; none: it does not answer
 	asked  []uint64
@@ -113,8 +114,8 @@ func (s *statuses) Request(_ context.Context, id uint64, body []byte) ([]byte, e
 	return json.Marshal(clusterOf(leader))
 }
 
-// A member that knows no leader, or one that does not answer, asks the others who leads,
-// and that one for what it knows.
+// A member that knows no leader, or whose leader does not answer, asks the others for the
+// leader, and asks that leader for its status.
 func TestStatusOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		leader map[uint64]uint64

@@ -37,7 +37,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// found returns what a run with a mistake shows; a panic of Raft is a find, too.
+// found returns what a run with a mistake reveals. A panic of Raft counts.
 func found(run func() string) (wrong string) {
 	defer func() {
 		if r := recover(); r != nil {

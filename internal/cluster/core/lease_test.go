@@ -56,8 +56,8 @@ var adversaries = []struct {
 		sim.readAt(old)
 	}},
 	{"a vote just after a start", func(sim *simulation, old *member, others []*member) {
-		// One member hears no leader for long, but the other one does, and votes for
-		// nobody. That one forgets the leader in a restart.
+		// One member hears no leader for long. The other hears the leader, and votes for
+		// no other member until it forgets the leader by a restart.
 		sim.part(old, others[0])
 		sim.run(sim.now + 2*second + sim.rng.Int64N(second))
 		others[1].crash(false)
@@ -131,7 +131,7 @@ func (sim *simulation) part(a, b *member) {
 	sim.cut[[2]int{int(a.id), int(b.id)}], sim.cut[[2]int{int(b.id), int(a.id)}] = true, true
 }
 
-// putAt lets clients put at whoever of some members is active.
+// putAt lets clients put at the active one of some members.
 func (sim *simulation) putAt(members []*member) {
 	for _, m := range members {
 		if m.up && m.epoch != 0 {

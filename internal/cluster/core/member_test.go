@@ -78,7 +78,7 @@ const (
 	read = 'r'
 )
 
-// clock is what the member's clock shows.
+// clock returns the time of the member's clock.
 func (m *member) clock() int64 { return m.base + int64(float64(m.sim.now)*m.rate) }
 
 // do lets the member do something now, or when it no longer stands still, if it is still
@@ -140,7 +140,7 @@ func (m *member) tick() {
 	m.do(int64(float64(60*ms)/m.rate), m.tick)
 }
 
-// work does what the core wants done.
+// work executes the work that the core returns.
 func (m *member) work() {
 	for {
 		work := m.core.Work()
@@ -277,7 +277,7 @@ func (m *member) take(f change) {
 	}
 }
 
-// rebuild makes the engine what the journal says.
+// rebuild makes the engine from the journal.
 func (m *member) rebuild() {
 	m.jobs, m.stamp = map[uint64]bool{}, 0
 	for _, f := range m.applied {
@@ -306,7 +306,7 @@ func (m *member) notice() {
 	}
 }
 
-// An op is what a client asked for.
+// An op is a request of a client.
 type op struct {
 	kind   byte
 	number uint64
@@ -370,8 +370,8 @@ func (m *member) leased() bool {
 	return m.clock() < m.core.LeasedUntil()
 }
 
-// settle answers what can be answered, in order: a change when it was applied, a read when
-// all before it is settled and no other member can be active.
+// settle answers requests in order: a change when it is applied, and a read when all
+// before it is settled and no other member can be active.
 func (m *member) settle() {
 	for len(m.pending) > 0 && m.core.Epoch() == m.epoch {
 		o := m.pending[0]
@@ -425,8 +425,8 @@ func (m *member) keepHouse() {
 		m.synced = len(m.applied)
 	}
 	upTo := len(m.applied)
-	// A member keeps what others lack, as long as they can be reached; without faults all
-	// can be. That it cuts more all the same makes them need snapshots.
+	// A member keeps entries that others lack as long as they can be reached; without
+	// faults, all can. Sometimes it cuts more, so that they need snapshots.
 	if (!m.sim.faults || m.sim.rng.IntN(3) > 0) && m.sim.fault != "cut at the unsynced mark" {
 		for _, other := range m.sim.members {
 			if !other.gone {

@@ -53,8 +53,8 @@ func (sim *simulation) welcome(id uint64, g *Roles) {
 	m.boot()
 }
 
-// change lets whoever is active change the members: from 3 to 5 voters, by way of
-// learners, then to 3 others.
+// change lets the active member change the members: from 3 to 5 voters, with learners in
+// between, then to 3 others.
 func (sim *simulation) change() {
 	for _, m := range sim.members {
 		if m.up && m.epoch != 0 && sim.now >= m.paused {
@@ -66,8 +66,8 @@ func (sim *simulation) change() {
 	}
 }
 
-// changesEnd is when members come and go no more. Those that have come by then have time
-// to catch up before it is asked what they have.
+// changesEnd is the end of the membership changes. Members that joined before it have
+// time to catch up before they are checked.
 const changesEnd = 18 * second
 
 func (m *member) changeMembers() {
@@ -106,8 +106,8 @@ func changing(t *testing.T, seed uint64, p fault) *simulation {
 	return sim
 }
 
-// Members come and go while disks, processes and networks fail; nothing that was
-// acknowledged is lost, and all agree who they are.
+// Members join and leave while disks, processes and networks fail. Nothing acknowledged
+// is lost, and all agree on the members.
 func TestMembers(t *testing.T) {
 	changes, acknowledged := 0, 0
 	seeds.Each(t, 8, func(t *testing.T, seed uint64) {

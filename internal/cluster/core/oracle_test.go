@@ -6,8 +6,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 )
 
-// An oracle knows what was committed and what clients were told, and what must follow
-// from it.
+// An oracle records the commits and the replies to clients, and checks what must follow
+// from them.
 type oracle struct {
 	wrong        string // what was found first
 	ops          uint64
@@ -97,7 +97,8 @@ func ids(all map[uint64]bool) func(func(key, id uint64) bool) {
 	}
 }
 
-// checkRoles checks that all who have applied the same have the same members.
+// checkRoles checks that members that have applied the same entries have the same
+// members.
 func (sim *simulation) checkRoles(most *member) {
 	for _, m := range sim.members {
 		if !m.up || m.gone || most.core == nil || m.core.Applied() != most.core.Applied() {
@@ -111,7 +112,7 @@ func (sim *simulation) checkRoles(most *member) {
 	}
 }
 
-// audit compares what was acknowledged with what is there.
+// audit compares the jobs in the queue with the acknowledged ones.
 func (sim *simulation) audit() {
 	if sim.wrong != "" {
 		return

@@ -19,8 +19,8 @@ const (
 	second = 1000 * ms
 )
 
-// A simulation is members with disks, clocks and a network, all of which fail, and
-// clients. One goroutine steps it on fake time, so a seed is a run.
+// A simulation consists of members with disks, clocks and a network, which all fail, and
+// of clients. One goroutine steps it in fake time, so a seed determines a run.
 type simulation struct {
 	rng     *rand.Rand
 	now     int64
@@ -106,7 +106,7 @@ func simulate(t *testing.T, seed uint64, p fault) *simulation {
 	return sim
 }
 
-// settle lets members live on without faults, and looks what they have then.
+// settle lets members run without faults, and checks the result.
 func (sim *simulation) settle() {
 	before, agreed := sim.acknowledged, uint64(len(sim.entries))
 	sim.run(sim.now + 6*second)
@@ -121,7 +121,7 @@ func (sim *simulation) settle() {
 	sim.audit()
 }
 
-// clients ask whoever is active, again and again.
+// clients repeatedly send requests to the active member.
 func (sim *simulation) clients() {
 	var next func()
 	next = func() {

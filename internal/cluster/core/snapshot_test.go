@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A fetch is that of a snapshot, at the member that lacks it.
+// A fetch is the copying of a snapshot by the member that lacks it.
 type fetch struct {
 	underWay bool
 	sealed   []change // what was fetched; durable
@@ -28,7 +28,7 @@ const (
 	lostOffer fault = "an offer that is lost is not repeated"
 )
 
-// fetchSnapshot begins to copy what the leader has applied, if this member lacks it.
+// fetchSnapshot begins to copy the leader's applied state if this member lacks it.
 func (m *member) fetchSnapshot() {
 	sim := m.sim
 	lead, _ := m.core.Leader()
@@ -50,8 +50,8 @@ func (m *member) fetchSnapshot() {
 	})
 }
 
-// snapshot returns what a member has applied, and the roles of the members at the end of
-// that.
+// snapshot returns the changes that a member has applied, and the roles of the members
+// after them.
 func (m *member) snapshot() ([]change, *raftpb.ConfState) {
 	conf, _ := m.core.Conf()
 	changes := slices.Clone(m.applied)
@@ -113,7 +113,7 @@ func (m *member) settleSnapshot() {
 	m.fetch = fetch{}
 }
 
-// watchSnapshots repeats, at a leader, what it has offered in vain.
+// watchSnapshots repeats offers of a leader that had no effect.
 func (m *member) watchSnapshots() {
 	for id, p := range m.core.Status().Progress {
 		if id > uint64(len(m.sim.members)) {
@@ -140,8 +140,8 @@ func TestPlantedSnapshots(t *testing.T) {
 	}
 }
 
-// Raft takes only a snapshot that has something which is lacking, and of which the member
-// is a part. Whatever it takes, nobody is without a leader for that.
+// Raft accepts a snapshot only if it contains missing entries and has this member among
+// its members. Accepting it leaves no member without a leader.
 func TestRestore(t *testing.T) {
 	sim, leader, others := leads(t, 1, 3, "")
 	m := others[0]

@@ -21,29 +21,29 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// The transcripts in testdata are stories of a few members, to be read as etcd-io/raft's
-// are. A line at the margin is a command, one that is indented is what comes of it, and
-// one that begins with # says why it is told. -update writes what comes of the commands.
+// The transcripts in testdata are stories of a few members, like those of etcd-io/raft. An
+// unindented line is a command, an indented line is its result, and a line that begins with # is
+// a comment. -update writes the results.
 //
-//	members 3              there are so many voters, with empty logs
-//	tick 1 x20             a member's clock ticks
-//	propose 1 a b          entries are proposed in the epoch of a member, or in another: propose 1 @2 a
-//	deliver [1->2]         the messages that are under way arrive, or those of one way
+//	members 3              so many voters, with empty logs
+//	tick 1 x20             the clock of a member ticks
+//	propose 1 a b          a member proposes entries in its epoch, or in another: propose 1 @2 a
+//	deliver [1->2]         the messages in transit arrive, or those of one direction
 //	drop [1->2]            they are lost
-//	sync 1                 a member writes and syncs what it is to write
-//	apply 1                it has applied what it is to apply
-//	settle                 all of this, for all members, until nothing is left to do
-//	crash 1, start 1       it loses its power, with what is not synced; it is started again
-//	ask 1, lease 1         it asks a majority whether it leads; for how long its lease lasts
+//	sync 1                 a member writes and syncs its pending data
+//	apply 1                it applies its pending entries
+//	settle                 all of this, for all members, until no work is left
+//	crash 1, start 1       it loses power and unsynced data; it starts again
+//	ask 1, lease 1         it asks a majority to confirm that it leads; prints the rest of its lease
 //	wait 100ms             time passes, and no clock ticks
 //	transfer 1 2, resign 1, reloaded 1, forget 1 2, stand 1, change 1 learner|voter|remove 4
-//	cut 1                  its log is cut at what it has applied
-//	fetch 1 2              it fetches a snapshot from another one, and gives Raft that
-//	installed 1            the queue of that is its own
-//	expire 1 2             the leader waits no longer for another one to fetch a snapshot
-//	status                 how all are
+//	cut 1                  its log is cut at the last applied entry
+//	fetch 1 2              it fetches a snapshot from another member and passes it to Raft
+//	installed 1            the snapshot is installed
+//	expire 1 2             the leader stops waiting for another member to fetch a snapshot
+//	status                 prints the state of all members
 //
-// A number may be a list: tick 1,2.
+// A number can be a list: tick 1,2.
 func TestTranscripts(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(names) == 0 {
@@ -191,7 +191,7 @@ func (s *stage) start(n *node) {
 	n.writes, n.apply, n.said = nil, nil, n.status()
 }
 
-// lost is the luck of a disk that loses what is not synced.
+// lost is a disk that loses all writes that are not synced.
 type lost struct{}
 
 func (lost) Uint64() uint64 { return 1 << 32 } // the first of whatever is drawn
@@ -271,7 +271,7 @@ func (s *stage) act(n *node, verb string, args []string) {
 	}
 }
 
-// sync writes and syncs what a member is to write.
+// sync writes and syncs the data that a member must write.
 func (s *stage) sync(n *node) {
 	var responses []*raftpb.Message
 	for _, w := range n.writes {
@@ -295,7 +295,7 @@ func (s *stage) applied(n *node) {
 	}
 }
 
-// deliver delivers what is under way, or loses it.
+// deliver delivers the messages in transit, or loses them.
 func (s *stage) deliver(drop bool, args []string) {
 	var now []*raftpb.Message
 	for _, m := range s.net {
@@ -336,7 +336,7 @@ func (s *stage) settle() {
 	s.t.Fatal("it does not settle")
 }
 
-// work takes the work of all members, and tells of it.
+// work collects the work of all members and prints it.
 func (s *stage) work() {
 	for _, n := range s.nodes {
 		if n.core == nil {

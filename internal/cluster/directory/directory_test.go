@@ -196,7 +196,7 @@ func TestTokenBeingWritten(t *testing.T) {
 	}
 }
 
-// Of many who redeem a token at the same time one succeeds.
+// If several machines redeem a token at the same time, one succeeds.
 func TestTokenOnce(t *testing.T) {
 	d := begin(t, t.TempDir())
 	now := time.Now()

@@ -41,7 +41,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The bytes never change: all versions read what an earlier one has written.
+// The bytes never change: every version reads entries of earlier versions.
 func TestBytes(t *testing.T) {
 	var b Builder
 	b.Add(&engine.Change{Kind: engine.JobDeleted, ID: 300}, epoch)
@@ -51,8 +51,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// A large turn makes several entries, none much larger than a message may be, unless one
-// job is.
+// A large turn makes several entries, and none is much larger than a message can be,
+// unless a single job is.
 func TestLargeTurns(t *testing.T) {
 	var b Builder
 	body := bytes.Repeat([]byte("x"), 300_000)

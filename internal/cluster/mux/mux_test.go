@@ -86,7 +86,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// What was written before Close arrives; what comes after it is refused.
+// Data written before Close arrives. A later write is refused.
 func TestClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		own, _, accepted := pair(t)
@@ -114,7 +114,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A stream that nobody reads takes no more than a window, and holds up no other.
+// A stream whose reader stalls takes at most one window, and delays no other stream.
 func TestWindow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		own, _, accepted := pair(t)
@@ -163,9 +163,9 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// The other side has read what a stream has sent, while very much of other streams waits
-// to be written. When that has been written, a loop that waits to write to the stream
-// hears of it.
+// The other side has read all data of a stream while a lot of data of other streams waits
+// to be written. After that is written, a loop that waits to write to the stream is
+// notified.
 func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a, b := memnet.Pipe()
@@ -262,7 +262,7 @@ func TestNotify(t *testing.T) {
 	})
 }
 
-// A session without traffic goes on, and one whose other side is silent ends.
+// A session without traffic continues. One whose other side is silent ends.
 func TestSilence(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		own, other, accepted := pair(t)

@@ -22,7 +22,7 @@ func random(t *testing.T, test func(t *testing.T, rng *rand.Rand)) {
 	seeds.Each(t, 50, func(t *testing.T, seed uint64) { test(t, rand.New(rand.NewPCG(seed, 0))) })
 }
 
-// A model is what a log should hold.
+// A model is the expected content of a log.
 type model struct {
 	entries []Position // after cut, consecutive
 	cut     Position
@@ -352,8 +352,8 @@ func TestCutWhileReading(t *testing.T) {
 	}
 }
 
-// What the group consists of, and what is known of the peers, comes back, also when
-// the segments in which it was written first are removed.
+// The members and the facts about the peers survive the removal of the segments in which
+// they were first written.
 func TestStateOutlivesCuts(t *testing.T) {
 	disk := memfs.New()
 	disk.Mkdir("d")
@@ -393,7 +393,7 @@ func TestStateOutlivesCuts(t *testing.T) {
 	}
 }
 
-// The answers to what the log does not have are those that Raft expects.
+// Requests outside the log are answered as Raft expects.
 func TestBounds(t *testing.T) {
 	disk := memfs.New()
 	disk.Mkdir("d")
@@ -455,8 +455,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// A log that has filled the disk can be cut, and then goes on, wherever in a segment it
-// has stopped, and after another start.
+// A log that has filled the disk can be cut and then continues, wherever in a segment it
+// stopped, and after a restart.
 func TestFullDiskIsCut(t *testing.T) {
 	for size := range 100 {
 		disk := memfs.New()

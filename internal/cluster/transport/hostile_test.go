@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 )
 
-// NoPeers gets in who has no certificate of the cluster.
+// NoPeers admits no client without a certificate of the cluster.
 func TestStrangers(t *testing.T) {
 	peers := newPeers(t, 1)
 	member := peers[0]
@@ -58,7 +58,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// A member that sends what it must not is cut off, and nothing of it reaches Raft.
+// A member that violates the protocol is disconnected, and none of its data reaches Raft.
 func TestHostileMembers(t *testing.T) {
 	long := binary.BigEndian.AppendUint32(nil, maxSmall+1)
 	frame := func(m *raftpb.Message) []byte {
@@ -105,7 +105,7 @@ func TestHostileMembers(t *testing.T) {
 	}
 }
 
-// A stranger may send a request to join, and no more than one takes.
+// A stranger can send a request to join, and nothing longer.
 func TestLongJoin(t *testing.T) {
 	peers := newPeers(t, 1)
 	peers[0].start(t)
@@ -119,13 +119,13 @@ func TestLongJoin(t *testing.T) {
 	}
 }
 
-// closedByPeer reports whether an error is not that of a deadline.
+// closedByPeer reports whether an error has another cause than a deadline.
 func closedByPeer(err error) bool {
 	timeout, ok := err.(interface{ Timeout() bool })
 	return !ok || !timeout.Timeout()
 }
 
-// begun is how many bytes of a frame come.
+// begun is the number of bytes of a frame that arrive.
 const begun = 64 << 10
 
 // A length costs nothing as long as the bytes do not come.
@@ -148,7 +148,8 @@ func TestLengthIsNotBelieved(t *testing.T) {
 	}
 }
 
-// counting gives what was announced, then one piece of zeros, and notes the largest read.
+// counting returns the announced bytes, then zeros in one piece, and records the largest
+// read.
 type counting struct {
 	announced []byte
 	given     int

@@ -27,10 +27,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long something may take that must happen.
+// patience limits the time of steps that must happen.
 const patience = 30 * time.Second
 
-// A peer is a member with its transport, and what it has heard.
+// A peer is a member with its transport, and the messages that it received.
 type peer struct {
 	*Transport
 	credentials *directory.Credentials
@@ -186,7 +186,7 @@ func (p *peer) connected(t *testing.T, peers []*peer) {
 	}
 }
 
-// ups is a log that tells of connections only.
+// ups is a log that records only connections.
 type ups chan struct{}
 
 func (u ups) Enabled(context.Context, slog.Level) bool { return true }

@@ -34,7 +34,7 @@ func (h *hosts) Accept() (net.Conn, error) {
 	return &hostConn{nc, h.from}, nil
 }
 
-// begin starts a member on a network of its own, within a bubble.
+// begin starts a member on its own network within a bubble.
 func (h *hosts) begin(t *testing.T) *peer {
 	p := newPeers(t, 1)[0]
 	p.listen(h)
@@ -61,8 +61,8 @@ func isOpen(nc net.Conn) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// However many connect and say nothing, few connections are open: the oldest of the host
-// that has most are closed. A member that connects meanwhile, or has, is none of them.
+// However many connections send nothing, few stay open: the oldest of the host that has
+// the most are closed. Members are never closed, even if they connect at that time.
 func TestManyStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{Listener: memnet.Listen()}
@@ -104,8 +104,8 @@ func TestManyStrangers(t *testing.T) {
 	})
 }
 
-// Who connects to join, and says nothing more, is closed as soon as one who says nothing
-// at all.
+// A client that connects to join and then sends nothing is closed as soon as one that
+// sends nothing at all.
 func TestSilentJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{Listener: memnet.Listen()}
