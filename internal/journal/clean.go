@@ -138,15 +138,15 @@ func (c *cleaner) copyJob(r wal.Record) error {
 	if err != nil {
 		return err
 	}
-	job, ok := j.eng.Snapshot(put.ID)
+	job, exists := j.eng.Snapshot(put.ID)
+	segment := job.Segment
 	if f, flies := j.index.inFlight.of(put.ID); flies {
-		job, ok = put, true // with the body of the record
-		job.Segment = f.segment
+		segment = f.segment
 	}
-	if !ok || uint64(job.Segment) != r.Segment {
-		return nil
+	if uint64(segment) != r.Segment {
+		return nil // the job is deleted, or its whole record is in a newer segment
 	}
-	if !j.index.inFlight.committed(&job) {
+	if !exists || !j.index.inFlight.committed(&job) {
 		return errInFlight
 	}
 	_, err = j.appendWithSpare(&job)

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/journal/record"
@@ -27,9 +26,8 @@ func (j *Journal) heal(now int64) (next int64) {
 
 // recover gets the log out of its failed state.
 func (j *Journal) recover() error {
-	failed := uint64(0)
-	if err := j.files.Recover(func(from, to wal.Pos, payload []byte) {
-		failed = cmp.Or(failed, from.Segment) // the records come in order
+	durable := max(j.files.Durable().Segment, j.files.Stats().Oldest)
+	if err := j.files.Recover(func(_, to wal.Pos, payload []byte) {
 		if !record.IsPut(payload) {
 			return
 		}
@@ -42,9 +40,7 @@ func (j *Journal) recover() error {
 	}); err != nil {
 		return err
 	}
-	if failed != 0 {
-		j.persistentState.moved(failed)
-	}
+	j.persistentState.moved(durable)
 	j.setTarget()
 	// The new positions of these records are unknown. Zero makes cleaning write them
 	// again.

@@ -98,16 +98,16 @@ func (s *persistentState) remove(key string) {
 	}
 }
 
-// moved updates the segments after the log healed. It wrote the records after the failed
-// segment again, possibly to other segments. They are all newer than the failed one.
-func (s *persistentState) moved(failed uint64) {
-	for i := len(s.queue) - 1; i >= 0 && s.queue[i].segment > failed; i-- {
+// moved updates the segments after the log healed. It wrote the records of the segments
+// after durable again, to even newer segments.
+func (s *persistentState) moved(durable uint64) {
+	for i := len(s.queue) - 1; i >= 0 && s.queue[i].segment > durable; i-- {
 		q := &s.queue[i]
 		if last := s.at[q.key]; last.segment == q.segment {
-			last.segment = failed
+			last.segment = durable
 			s.at[q.key] = last
 		}
-		q.segment = failed
+		q.segment = durable
 	}
 }
 
