@@ -61,39 +61,28 @@ func playOne(t *testing.T, nc net.Conn, script string) {
 func TestToken(t *testing.T) {
 	for _, tc := range []struct {
 		name, script string
-		asPut        bool
 		want         error
 	}{
 		{"beanstalkd-rs", `
 			> auth s3cret
 			< AUTHENTICATED
 			> list-tube-used
-			< USING default`, false, nil},
+			< USING default`, nil},
 		{"OK", `
 			> auth s3cret
 			< OK
 			> list-tube-used
-			< USING default`, false, nil},
+			< USING default`, nil},
 		{"wrong", `
 			> auth s3cret
-			< UNAUTHORIZED`, false, client.ErrUnauthorized},
+			< UNAUTHORIZED`, client.ErrUnauthorized},
 		{"beanstalkd", `
 			> auth s3cret
-			< UNKNOWN_COMMAND`, false, client.ErrUnknownCommand},
-		{"as put", `
-			> put 0 0 1 6
-			> s3cret
-			< INSERTED 0
-			> list-tube-used
-			< USING default`, true, nil},
-		{"wrong as put", `
-			> put 0 0 1 6
-			> s3cret
-			< UNAUTHORIZED`, true, client.ErrUnauthorized},
+			< UNKNOWN_COMMAND`, client.ErrUnknownCommand},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			addr := play(t, listen(t), tc.script)
-			c, err := client.Dial(t.Context(), addr, &client.Options{Token: "s3cret", TokenAsPut: tc.asPut})
+			c, err := client.Dial(t.Context(), addr, &client.Options{Token: "s3cret"})
 			wantErr(t, err, tc.want)
 			if err != nil {
 				if strings.Contains(err.Error(), "s3cret") {
@@ -107,31 +96,28 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// A new connection shows the token again, before use and watch.
+// A new connection sends the token again, before it watches tubes.
 func TestTokenAgain(t *testing.T) {
 	addr := play(t, listen(t), `
 		> auth s3cret
 		< AUTHENTICATED
-		> use mail
-		< USING mail
 		> watch mail
+		> ignore default
 		< WATCHING 2
+		< WATCHING 1
 		> list-tube-used`, `
 		> auth s3cret
 		< AUTHENTICATED
-		> use mail
 		> watch mail
-		< USING mail
+		> ignore default
 		< WATCHING 2
+		< WATCHING 1
 		> list-tube-used
-		< USING mail`)
+		< USING default`)
 	ctx := t.Context()
 	c := dial(t, addr, &client.Options{Token: "s3cret"})
-	must(t, c.Use(ctx, "mail"))
-	get(c.Watch(ctx, "mail"))
-	if tube := get(c.ListTubeUsed(ctx)); tube != "mail" {
-		t.Errorf("uses %q", tube)
-	}
+	must(t, c.WatchOnly(ctx, "mail"))
+	must(t, c.Ping(ctx))
 }
 
 // A server that refuses a command leaves the connection as it was; a refused use

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -20,17 +21,10 @@ type connSource interface {
 	checkIn(c *Conn)
 }
 
-// usedTube is the placeholder in a request for the tube in use when the command is sent.
-// It is not a valid tube name.
-const usedTube = "-"
-
-// in sets the tube of a request. An empty name means the tube in use.
+// in sets the tube of a request. An empty name means "default".
 func (q *request) in(tube string) error {
-	if q.tube = tube; tube == "" {
-		q.tube = usedTube
-		return nil
-	}
-	return CheckTube(tube)
+	q.tube = cmp.Or(tube, defaultTube)
+	return CheckTube(q.tube)
 }
 
 func (c *commands) fail(q *request, err error) error { return commandError(c.of.Addr(), q, err) }
@@ -62,9 +56,6 @@ func (c *commands) ask(ctx context.Context, q *request, err error, read func(*wi
 		return c.fail(q, err)
 	}
 	defer c.of.checkIn(conn)
-	if q.tube == usedTube {
-		q.tube = conn.used
-	}
 	r, err := conn.do(ctx, q)
 	if err != nil {
 		return err

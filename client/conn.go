@@ -15,13 +15,13 @@ import (
 // defaultTube is the tube that a new connection uses and watches.
 const defaultTube = "default"
 
-// A Conn is a connection to one server. It uses one tube, watches a set of tubes, and
-// holds reserved jobs. Its methods are safe for concurrent use, but run one at a time: a
+// A Conn is a connection to one server. It watches a set of tubes and holds reserved jobs.
+// Its methods are safe for concurrent use, but run one at a time: a
 // waiting Reserve delays the others. Use a [Pool] to avoid that.
 //
 // If the connection is lost, the next command opens a new one; so does the current
-// command, if it can be repeated without harm. The new connection uses and watches the
-// same tubes. Jobs that the lost connection had reserved are no longer reserved: the
+// command, if it can be repeated without harm. The new connection watches the same
+// tubes. Jobs that the lost connection had reserved are no longer reserved: the
 // server makes them ready again.
 //
 // If the context of a command ends before the reply arrives, the connection is closed,
@@ -42,7 +42,6 @@ type Conn struct {
 
 	stream       *stream       // nil if there is no connection
 	cause        error         // reason why there is no connection; nil before the first
-	used         string        // tube selected by Use; the stream can use another temporarily
 	watched      []string      // in the order of Watch
 	lasted       time.Duration // duration of the last connection; 0 if it could not be opened
 	facts        wire.JobFacts // facts of the last job that had some
@@ -92,7 +91,6 @@ func newConn(addr string, opt *Options) (*Conn, error) {
 		opt:     o,
 		done:    make(chan struct{}),
 		turn:    make(chan struct{}, 1),
-		used:    defaultTube,
 		watched: []string{defaultTube},
 	}
 	c.commands = commands{c}
@@ -172,7 +170,6 @@ func (c *Conn) resetForIdle() (using string, ok bool) {
 	default:
 		return "", false
 	}
-	c.used = defaultTube
 	if c.stream == nil || c.closedOr(nil) != nil {
 		return "", false
 	}

@@ -21,26 +21,13 @@ func TestCommands(t *testing.T) {
 		ctx := t.Context()
 		c := dial(t, addr, nil)
 		must(t, c.Ping(ctx))
-		must(t, c.Use(ctx, "mail"))
-		if tube := get(c.ListTubeUsed(ctx)); tube != "mail" {
-			t.Errorf("uses %q", tube)
-		}
-		if n := get(c.Watch(ctx, "mail")); n != 2 {
-			t.Errorf("watches %d tubes", n)
-		}
-		if n := get(c.Ignore(ctx, "default")); n != 1 {
-			t.Errorf("watches %d tubes", n)
-		}
-		wantErr(t, second(c.Ignore(ctx, "mail")), client.ErrNotIgnored)
-		if tubes := get(c.ListTubesWatched(ctx)); !slices.Equal(tubes, []string{"mail"}) {
-			t.Errorf("watches %q", tubes)
-		}
+		must(t, c.WatchOnly(ctx, "mail"))
 		if tubes := get(c.ListTubes(ctx)); !slices.Equal(tubes, []string{"default", "mail"}) {
 			t.Errorf("tubes %q", tubes)
 		}
 
-		id := get(c.Put(ctx, client.NewJob{Body: []byte("a\r\nb"), Priority: new(uint32(7)), TTR: 90 * time.Second}))
-		late := get(c.Put(ctx, client.NewJob{Body: nil, Delay: time.Hour}))
+		id := get(c.Put(ctx, client.NewJob{Tube: "mail", Body: []byte("a\r\nb"), Priority: new(uint32(7)), TTR: 90 * time.Second}))
+		late := get(c.Put(ctx, client.NewJob{Tube: "mail", Body: nil, Delay: time.Hour}))
 		want := peeked{id, "a\r\nb"}
 		same(t, string(get(c.Peek(ctx, id))), want.body)
 		same(t, get(peekTube(t, c, client.StateReady)), want)
@@ -60,7 +47,7 @@ func TestCommands(t *testing.T) {
 		}
 		must(t, c.Bury(ctx, job.ID, 8))
 		same(t, get(peekTube(t, c, client.StateBuried)), want)
-		if n := get(c.Kick(ctx, "", 10)); n != 1 {
+		if n := get(c.Kick(ctx, "mail", 10)); n != 1 {
 			t.Errorf("kicked %d", n)
 		}
 		job = get(c.ReserveTimeout(ctx, 0))
@@ -125,8 +112,7 @@ func TestInvalid(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)
 	for _, err := range []error{
-		c.Use(ctx, "-x"), c.Use(ctx, ""), c.Use(ctx, "a b"), c.Use(ctx, "a\r\nquit"), c.Use(ctx, strings.Repeat("x", 201)),
-		second(c.Watch(ctx, "a b")), second(c.Ignore(ctx, "")), c.PauseTube(ctx, "a\n", 0), second(c.StatsTube(ctx, "ä")),
+		c.WatchOnly(ctx, "-x"), c.WatchOnly(ctx, ""), c.WatchOnly(ctx, "a\r\nquit"), c.WatchOnly(ctx, strings.Repeat("x", 201)), c.PauseTube(ctx, "a\n", 0), second(c.StatsTube(ctx, "ä")),
 		c.PauseTube(ctx, "a", -1), second(c.ReserveTimeout(ctx, -1)), c.Release(ctx, 1, 0, -time.Second),
 		second(c.Put(ctx, client.NewJob{Tube: "-"})), second(c.Put(ctx, client.NewJob{Tube: "a b"})),
 		second(c.Put(ctx, client.NewJob{Delay: -1})), second(c.Put(ctx, client.NewJob{TTR: -1})),
@@ -179,7 +165,6 @@ func TestErrorFields(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)
 	p := newPool(t, c.Addr(), nil)
-	must(t, c.Use(ctx, "mail"))
 	for _, tc := range []struct {
 		err  error
 		want client.Error
@@ -207,22 +192,18 @@ func TestErrorFields(t *testing.T) {
 	}
 }
 
-// A job's own tube does not change the one in use.
+// A job without a tube goes to the tube default, whatever tube the connection used before.
 func TestPutTube(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)
-	must(t, c.Use(ctx, "a"))
 	for _, tube := range []string{"b", "", "b", "b", "a", ""} {
 		id := get(c.Put(ctx, client.NewJob{Tube: tube}))
 		want := tube
 		if want == "" {
-			want = "a"
+			want = "default"
 		}
 		if st := get(c.StatsJob(ctx, id)); st.Tube != want {
 			t.Errorf("put to %q, is in %q", tube, st.Tube)
-		}
-		if used := get(c.ListTubeUsed(ctx)); used != "a" {
-			t.Errorf("uses %q", used)
 		}
 	}
 }
@@ -232,7 +213,7 @@ func TestWatchOnly(t *testing.T) {
 	c := dial(t, start(t), nil)
 	for _, tubes := range [][]string{{"a", "b"}, {"b"}, {"default", "a", "a"}, {"c"}, {"c"}} {
 		must(t, c.WatchOnly(ctx, tubes...))
-		got := get(c.ListTubesWatched(ctx))
+		got := watched(t, c)
 		slices.Sort(got)
 		slices.Sort(tubes)
 		if diff := cmp.Diff(slices.Compact(tubes), got); diff != "" {
@@ -264,7 +245,7 @@ func TestDialErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantErr(t, second(client.Dial(ctx, start(t), nil)), context.Canceled)
-	for _, opt := range []*client.Options{{Token: "a b"}, {Token: strings.Repeat("x", 218)}, {TokenAsPut: true}} {
+	for _, opt := range []*client.Options{{Token: "a b"}, {Token: strings.Repeat("x", 218)}} {
 		wantErr(t, second(client.Dial(t.Context(), start(t), opt)), client.ErrInvalid)
 	}
 }

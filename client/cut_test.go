@@ -135,12 +135,10 @@ func TestCutPut(t *testing.T) {
 	eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		ctx := t.Context()
 		c := dialCut(t, srv.Addr, opt)
-		must(t, c.Use(ctx, "mail"))
-		get(c.Watch(ctx, "mail"))
-		get(c.Ignore(ctx, "default"))
+		must(t, c.WatchOnly(ctx, "mail"))
 		var maybe []byte // the bodies of the puts whose outcome is not known
 		for i := range 3 {
-			id, err := c.Put(ctx, client.NewJob{Body: []byte{byte(i)}})
+			id, err := c.Put(ctx, client.NewJob{Tube: "mail", Body: []byte{byte(i)}})
 			switch {
 			case err == nil:
 				if body := get(c.Peek(ctx, id)); body[0] != byte(i) {
@@ -155,9 +153,7 @@ func TestCutPut(t *testing.T) {
 		if len(maybe) > 1 {
 			t.Errorf("%d puts are not certain after one cut", len(maybe))
 		}
-		if tubes := get(c.ListTubesWatched(ctx)); !slices.Equal(tubes, []string{"mail"}) {
-			t.Errorf("watches %q", tubes)
-		}
+		get(c.ReserveTimeout(ctx, 0)) // it still watches the tube
 		if st := get(c.StatsTube(ctx, "mail")); int(st.TotalJobs) > 3 || int(st.TotalJobs) < 3-len(maybe) {
 			t.Errorf("%d jobs, %d not certain", st.TotalJobs, len(maybe))
 		}
@@ -211,7 +207,7 @@ func checkMany(t *testing.T, c *client.Conn, ids []uint64, err error) {
 		t.Fatal(err)
 	}
 	times := make(map[byte]int)
-	get(c.Watch(ctx, "mail"))
+	must(t, c.WatchOnly(ctx, "mail"))
 	for {
 		job, err := c.ReserveTimeout(ctx, 0)
 		if errors.Is(err, client.ErrTimedOut) {
@@ -279,7 +275,7 @@ func TestCutOthers(t *testing.T) {
 		}},
 		{"peek", true, func(ctx context.Context, c *client.Conn) error { return second(c.Peek(ctx, 1)) }},
 		{"peek-buried", true, func(ctx context.Context, c *client.Conn) error {
-			_, _, err := c.PeekTube(ctx, "", client.StateBuried)
+			_, _, err := c.PeekTube(ctx, "mail", client.StateBuried)
 			return err
 		}},
 		{"reserve many", true, func(ctx context.Context, c *client.Conn) error {
@@ -297,7 +293,7 @@ func TestCutOthers(t *testing.T) {
 			return second(c.MoveJobs(ctx, client.Selection{Tube: "mail", State: client.StateBuried, Limit: client.All}, "other"))
 		}},
 		{"pause-tube", true, func(ctx context.Context, c *client.Conn) error { return c.PauseTube(ctx, "mail", 0) }},
-		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, "", 1)) }},
+		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, "mail", 1)) }},
 		{"kick-job", false, func(ctx context.Context, c *client.Conn) error { return c.KickJob(ctx, 1) }},
 		{"delete", false, func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 1) }}, // the second may find nothing
 	} {
@@ -305,13 +301,11 @@ func TestCutOthers(t *testing.T) {
 			cutsApart(t, 12, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 				ctx := t.Context()
 				other := dial(t, srv.Addr, &client.Options{Dial: srv.Dial})
-				must(t, other.Use(ctx, "mail"))
-				get(other.Put(ctx, client.NewJob{}))
+				get(other.Put(ctx, client.NewJob{Tube: "mail"}))
 				get(other.Put(ctx, client.NewJob{Tube: "other"}))
 				get(other.ReserveJob(ctx, 1))
 				must(t, other.Bury(ctx, 1, 0))
 				c := dialCut(t, srv.Addr, opt)
-				must(t, c.Use(ctx, "mail"))
 				err := tc.do(ctx, c)
 				if err != nil && (tc.repeat || !errors.Is(err, client.ErrOutcomeUnknown)) {
 					t.Error(err)

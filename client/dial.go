@@ -97,22 +97,16 @@ func (c *Conn) setNetConn(nc net.Conn) error {
 	return nil
 }
 
-// restore sends the token, and repeats use and watch.
+// restore sends the token, and watches the same tubes again.
 func (c *Conn) restore(ctx context.Context, s *stream) error {
 	if c.opt.Token != "" {
 		if err := c.authenticate(ctx, s); err != nil {
 			return err
 		}
 	}
-	var cmds []wire.Command
-	if c.used != defaultTube {
-		cmds = append(cmds, wire.Command{Op: wire.Use, Tube: []byte(c.used)})
-	}
-	cmds = appendWatch(cmds, []string{defaultTube}, c.watched)
-	if refused, err := setTubes(ctx, s, cmds); err != nil || refused != nil {
+	if refused, err := setTubes(ctx, s, watchCommands([]string{defaultTube}, c.watched)); err != nil || refused != nil {
 		return cmp.Or(err, refused)
 	}
-	s.using = c.used
 	if !c.opt.Facts {
 		return nil
 	}
@@ -123,14 +117,11 @@ func (c *Conn) restore(ctx context.Context, s *stream) error {
 // token refuses all other commands.
 func (c *Conn) authenticate(ctx context.Context, s *stream) error {
 	cmd := wire.Command{Op: wire.Auth, Text: []byte(c.opt.Token)}
-	if c.opt.TokenAsPut {
-		cmd = wire.Command{Op: wire.Put, TTR: 1, Body: []byte(c.opt.Token)}
-	}
 	var r wire.Reply
 	if _, err := s.exchange(ctx, &cmd, 0, &r); err != nil {
 		return err
 	}
-	if r.Kind != wire.Authenticated && r.Kind != wire.OK && r.Kind != wire.Inserted {
+	if r.Kind != wire.Authenticated && r.Kind != wire.OK {
 		return fmt.Errorf("auth: %w", replyError(&r))
 	}
 	return nil
@@ -155,9 +146,9 @@ func setTubes(ctx context.Context, s *stream, cmds []wire.Command) (refused, err
 	return refused, err
 }
 
-// appendWatch appends the commands that change the watched tubes from have to want. The
+// watchCommands returns the commands that change the watched tubes from have to want. The
 // connection watches at least one tube at any time.
-func appendWatch(cmds []wire.Command, have, want []string) []wire.Command {
+func watchCommands(have, want []string) (cmds []wire.Command) {
 	for _, tube := range want {
 		if !slices.Contains(have, tube) {
 			cmds = append(cmds, wire.Command{Op: wire.Watch, Tube: []byte(tube)})

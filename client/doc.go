@@ -26,8 +26,9 @@
 //     or the list of a cluster's members: "host1:11300,host2:11300,host3:11300".
 //   - To work on jobs: package worker, which looks after times to run, failures,
 //     retries and an orderly stop.
-//   - A [Conn] where one goroutine wants the protocol itself: every command is a
-//     method of it. Those that do not depend on the connection are methods of a Pool, too.
+//   - For commands that depend on the state of a connection: a [Conn]. The methods that do
+//     not depend on it are also methods of a Pool. Each method names its tube, so there is
+//     no method for the command use.
 //   - To spread jobs over unrelated servers, not the members of a cluster: [Servers].
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
 //     [Conn.DeleteMany] and similar methods. A hundred jobs
@@ -58,8 +59,8 @@
 //
 // # Lost connections
 //
-// The client replaces a lost connection automatically. The new connection uses and
-// watches the same tubes, and sends the token again. The client repeats a command only if
+// The client replaces a lost connection automatically. The new connection watches
+// the same tubes, and sends the token again. The client repeats a command only if
 // executing it twice is harmless, or if the server certainly did not receive it.
 // Otherwise the error is [ErrOutcomeUnknown]. Before each put and each other command that
 // cannot be repeated, the client checks whether the server has closed the connection. In

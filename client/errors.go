@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,6 @@ var (
 	// ends within a second, and that no other job is ready (DEADLINE_SOON). Finish, touch
 	// or release that job before the next reserve.
 	ErrDeadlineSoon = errors.New("the time to run of a reserved job is about to expire")
-
-	// ErrNotIgnored reports that the connection watches no other tube (NOT_IGNORED).
-	ErrNotIgnored = errors.New("cannot ignore the only watched tube")
 
 	// ErrDraining reports that the server rejects new jobs (DRAINING). Use another
 	// server, or retry later.
@@ -116,7 +114,6 @@ var words = map[wire.Word]error{
 	wire.NotFound:       ErrNotFound,
 	wire.TimedOut:       ErrTimedOut,
 	wire.DeadlineSoon:   ErrDeadlineSoon,
-	wire.NotIgnored:     ErrNotIgnored,
 	wire.Draining:       ErrDraining,
 	wire.JobTooBig:      ErrJobTooBig,
 	wire.Buried:         ErrBuried,
@@ -158,9 +155,5 @@ func asTimeout(ctx context.Context, addr string, err error) error {
 // commandError returns the error of a failed command. The error of a reply lacks the
 // tube, which the request contains.
 func commandError(addr string, q *request, err error) error {
-	e := &Error{Verb: q.Op.String(), Job: q.ID, Tube: string(q.Tube), Addr: addr, Err: err}
-	if e.Tube == "" && q.tube != usedTube {
-		e.Tube = q.tube
-	}
-	return e
+	return &Error{Verb: q.Op.String(), Job: q.ID, Tube: cmp.Or(string(q.Tube), q.tube), Addr: addr, Err: err}
 }

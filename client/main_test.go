@@ -71,7 +71,7 @@ type peeked struct {
 }
 
 func peekTube(t *testing.T, c *client.Conn, state client.State) (peeked, error) {
-	id, body, err := c.PeekTube(t.Context(), "", state)
+	id, body, err := c.PeekTube(t.Context(), "mail", state)
 	return peeked{id, string(body)}, err
 }
 
@@ -84,4 +84,14 @@ func get[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// watched returns the tubes that connections watch.
+func watched(t *testing.T, c *client.Conn) (tubes []string) {
+	for _, tube := range get(c.ListTubes(t.Context())) {
+		if get(c.StatsTube(t.Context(), tube)).Watching > 0 {
+			tubes = append(tubes, tube)
+		}
+	}
+	return tubes
 }

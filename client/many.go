@@ -51,13 +51,13 @@ func batchError(errs []error) error {
 // other clients can come between them. The error is a [BatchError] with the error of each
 // failed put, as [Conn.Put] returns it.
 func (c *commands) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
-	conn, err := c.of.checkOut(ctx, usedTube)
+	conn, err := c.of.checkOut(ctx, "")
 	if err != nil {
 		return nil, c.fail(&putMany, err)
 	}
 	defer c.of.checkIn(conn)
 	for i := range jobs {
-		if _, err := jobs[i].request(conn.used); err != nil {
+		if _, err := jobs[i].request(); err != nil {
 			return nil, c.fail(&putMany, fmt.Errorf("job %d: %w", i, err))
 		}
 	}
@@ -68,9 +68,9 @@ func (c *commands) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, er
 			end++
 		}
 		some := jobs[first:end]
-		q, _ := some[0].request(conn.used)
+		q, _ := some[0].request()
 		conn.many(ctx, errs[first:end], 0, q.tube, func(i int, q *request) {
-			*q, _ = some[i].request(conn.used)
+			*q, _ = some[i].request()
 		}, func(i int, r *wire.Reply) {
 			ids[first+i] = r.ID
 		})

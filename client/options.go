@@ -39,11 +39,6 @@ type Options struct {
 	// [ErrUnknownCommand].
 	Token string
 
-	// TokenAsPut sends the Token as the body of the first put instead. The server must be
-	// configured for that. Any other server puts the token as a job into the tube
-	// default, where other clients can read it.
-	TokenAsPut bool
-
 	// Facts requests [Job].Facts for each reserved job. Servers without this feature,
 	// such as beanstalkd, ignore it at the cost of one request per connection.
 	Facts bool
@@ -112,9 +107,6 @@ const maxToken = 224 - len("auth ") - len("\r\n")
 
 func (opt *Options) check() error {
 	if opt.Token == "" {
-		if opt.TokenAsPut {
-			return fmt.Errorf("%w: TokenAsPut without a Token", ErrInvalid)
-		}
 		return nil
 	}
 	if len(opt.Token) > maxToken {

@@ -16,8 +16,8 @@ func (c *commands) Peek(ctx context.Context, id uint64) (body []byte, err error)
 
 // PeekTube returns the id and the body of the next job of a tube to be reserved (ready),
 // to become ready (delayed) or to be kicked (buried). If there is none, the error is
-// [ErrNotFound]. An empty tube name means the tube in use, and with a [Pool] "default".
-// The server creates the tube if it does not exist.
+// [ErrNotFound]. An empty tube name means "default". The server creates the tube if it
+// does not exist.
 func (c *commands) PeekTube(ctx context.Context, tube string, state State) (id uint64, body []byte, err error) {
 	q := request{Command: wire.Command{Op: wire.PeekReady}}
 	err = q.in(tube)

@@ -106,9 +106,6 @@ func (p *Pool) Do(ctx context.Context, f func(ctx context.Context, c *Conn) erro
 }
 
 func (p *Pool) checkOut(ctx context.Context, tube string) (*Conn, error) {
-	if tube == usedTube {
-		tube = defaultTube
-	}
 	c, err := p.get(ctx, tube)
 	if err != nil {
 		return nil, err

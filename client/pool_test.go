@@ -93,13 +93,9 @@ func TestPoolDo(t *testing.T) {
 	p := newPool(t, start(t), nil)
 	for range 3 {
 		must(t, p.Do(ctx, func(ctx context.Context, c *client.Conn) error {
-			if tubes := get(c.ListTubesWatched(ctx)); len(tubes) != 1 || tubes[0] != "default" {
+			if tubes := watched(t, c); !slices.Equal(tubes, []string{"default"}) {
 				t.Errorf("watches %q", tubes)
 			}
-			if tube := get(c.ListTubeUsed(ctx)); tube != "default" {
-				t.Errorf("uses %q", tube)
-			}
-			must(t, c.Use(ctx, "mail"))
 			return c.WatchOnly(ctx, "mail", "fax")
 		}))
 		if st := get(p.StatsJob(ctx, get(p.Put(ctx, client.NewJob{})))); st.Tube != "default" {

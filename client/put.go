@@ -18,8 +18,7 @@ const (
 // A NewJob is a job to put. Durations are rounded up to whole seconds. The maximum is
 // 4294967295 seconds, 136 years.
 type NewJob struct {
-	// Tube is the destination of the job. If it is empty, the job goes to the tube in
-	// use, and with a [Pool] to "default".
+	// Tube is the destination of the job. The default is "default".
 	Tube string
 
 	// Body can contain any bytes, and can be empty. By default, servers accept up to
@@ -40,19 +39,16 @@ type NewJob struct {
 	TTR time.Duration
 }
 
-// request returns the put of the job, for a connection that uses the given tube.
-func (j *NewJob) request(used string) (request, error) {
+// request returns the put of the job.
+func (j *NewJob) request() (request, error) {
 	ttr := j.TTR
 	if ttr == 0 {
 		ttr = DefaultTTR
 	}
-	q := request{want: wire.Inserted, tube: j.Tube}
+	q := request{want: wire.Inserted, tube: cmp.Or(j.Tube, defaultTube)}
 	q.Op, q.Body, q.Pri = wire.Put, j.Body, DefaultPriority
 	if j.Priority != nil {
 		q.Pri = *j.Priority
-	}
-	if q.tube == "" {
-		q.tube = used
 	}
 	var err error
 	if q.TTR, err = seconds("TTR", ttr); err != nil {
@@ -74,15 +70,15 @@ func (j *NewJob) request(used string) (request, error) {
 // Errors include [ErrDraining], [ErrJobTooBig], [ErrOutOfMemory], [ErrInternal], and
 // [ErrBuried], with which Put also returns the job's id.
 func (c *commands) Put(ctx context.Context, job NewJob) (id uint64, err error) {
-	conn, err := c.of.checkOut(ctx, cmp.Or(job.Tube, usedTube))
-	if err != nil {
-		return 0, c.fail(&request{Command: wire.Command{Op: wire.Put}, tube: job.Tube}, err)
-	}
-	defer c.of.checkIn(conn)
-	q, err := job.request(conn.used)
+	q, err := job.request()
 	if err != nil {
 		return 0, c.fail(&q, err)
 	}
+	conn, err := c.of.checkOut(ctx, q.tube)
+	if err != nil {
+		return 0, c.fail(&q, err)
+	}
+	defer c.of.checkIn(conn)
 	r, err := conn.do(ctx, &q)
 	return r.ID, err
 }

@@ -11,43 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Use selects the tube of commands without a tube. The server creates the tube if it does
-// not exist.
-func (c *Conn) Use(ctx context.Context, tube string) error {
-	q := request{Command: wire.Command{Op: wire.Use, Tube: []byte(tube)}, want: wire.Using}
-	return c.ask(ctx, &q, CheckTube(tube), func(*wire.Reply) error {
-		c.used, c.stream.using = tube, tube
-		return nil
-	})
-}
-
-// Watch adds a tube to the tubes that Reserve uses, and returns their number. A new
-// connection watches the tube "default".
-func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) {
-	q := request{Command: wire.Command{Op: wire.Watch, Tube: []byte(tube)}, want: wire.Watching}
-	err = c.ask(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
-		if !slices.Contains(c.watched, tube) {
-			c.watched = append(c.watched, tube)
-		}
-		watched = int(r.N)
-		return nil
-	})
-	return watched, err
-}
-
-// Ignore removes a tube from the tubes that Reserve uses, and returns the number of the
-// remaining ones. The last one cannot be ignored: the error is [ErrNotIgnored].
-func (c *Conn) Ignore(ctx context.Context, tube string) (watched int, err error) {
-	q := request{Command: wire.Command{Op: wire.Ignore, Tube: []byte(tube)}, want: wire.Watching}
-	err = c.ask(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
-		c.watched = slices.DeleteFunc(c.watched, func(t string) bool { return t == tube })
-		watched = int(r.N)
-		return nil
-	})
-	return watched, err
-}
-
-// WatchOnly watches exactly these tubes, at least one, in one round trip.
+// WatchOnly makes Reserve use exactly these tubes, at least one. It takes one round trip.
+// A new connection watches the tube "default".
 func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 	q := request{Command: wire.Command{Op: wire.Watch}}
 	if len(tubes) == 0 {
@@ -63,7 +28,7 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 	}
 	defer c.release()
 	err := c.attempts(ctx, "", true, new(retrier), func() error {
-		refused, err := setTubes(ctx, c.stream, appendWatch(nil, c.watched, tubes))
+		refused, err := setTubes(ctx, c.stream, watchCommands(c.watched, tubes))
 		return c.check(cmp.Or(err, refused)) // the watched tubes are unknown after a refusal
 	})
 	if refused, ok := errors.AsType[*Error](err); ok {
@@ -84,8 +49,7 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 
 // Kick makes up to limit jobs of a tube, or [All], ready and returns their number. If the
 // tube has buried jobs, it kicks those, the first buried first; otherwise delayed jobs,
-// the first due first. An empty tube name means the tube in use, and with a [Pool]
-// "default".
+// the first due first. An empty tube name means "default".
 func (c *commands) Kick(ctx context.Context, tube string, limit int) (kicked int, err error) {
 	q := request{Command: wire.Command{Op: wire.Kick}, want: wire.Kicked}
 	q.Count, err = count(limit)
@@ -107,21 +71,6 @@ func (c *commands) PauseTube(ctx context.Context, tube string, d time.Duration) 
 // ListTubes returns the names of all tubes.
 func (c *commands) ListTubes(ctx context.Context) ([]string, error) {
 	return c.askList(ctx, wire.ListTubes)
-}
-
-// ListTubesWatched asks the server for the tubes that this connection watches.
-func (c *Conn) ListTubesWatched(ctx context.Context) ([]string, error) {
-	return c.askList(ctx, wire.ListTubesWatched)
-}
-
-// ListTubeUsed asks the server for the tube in use.
-func (c *Conn) ListTubeUsed(ctx context.Context) (tube string, err error) {
-	q := request{Command: wire.Command{Op: wire.ListTubeUsed}, want: wire.Using, tube: usedTube}
-	err = c.ask(ctx, &q, nil, func(r *wire.Reply) error {
-		tube = string(r.Tube)
-		return nil
-	})
-	return tube, err
 }
 
 // Ping checks that the server answers commands.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,7 +47,7 @@ func (c *crowd) verify(ctx context.Context, o *Options) error {
 // use sends a command on an idle connection, so that the server allocates the usual state
 // for it.
 func (c *crowd) use(ctx context.Context, i int, o *Options) error {
-	if err := c.idle[i].Use(ctx, o.Tube); err != nil {
+	if _, _, err := c.idle[i].PeekTube(ctx, o.Tube, client.StateReady); err != nil && !errors.Is(err, client.ErrNotFound) {
 		return fmt.Errorf("idle connection: %w", err)
 	}
 	return nil

@@ -16,13 +16,12 @@ import (
 
 // A Connection holds the options for the connection to a server.
 type Connection struct {
-	Addr       string
-	Token      string
-	TokenFile  string
-	TokenInPut bool
-	Timeout    time.Duration
-	TLS        bool         // whether to use TLS; Certs implies it
-	Certs      certs.Client // and the name that the server's certificate must have
+	Addr      string
+	Token     string
+	TokenFile string
+	Timeout   time.Duration
+	TLS       bool         // whether to use TLS; Certs implies it
+	Certs     certs.Client // and the name that the server's certificate must have
 
 	Reconnect time.Duration // maximum time to look for a lost server; zero means electionTime
 
@@ -46,7 +45,6 @@ func (o *Connection) Define(set *pflag.FlagSet) {
 		}
 		fs.StringVar(&o.Token, "token", "", "authenticate with `TOKEN`; the list of processes shows it,\nunlike the variable BEANPOLE_TOKEN")
 		fs.StringVar(&o.TokenFile, "token-file", "", "read the token from `FILE`")
-		fs.BoolVar(&o.TokenInPut, "token-in-put", false, "send the token as the body of a put, for servers with\nthe setting token-in-put")
 		DurationVar(fs, &o.Timeout, "server-timeout", "", time.Millisecond, 30*time.Second, "maximum `TIME` to wait for the server, such as 5s")
 		fs.BoolVar(&o.TLS, "tls", false, "use TLS")
 		fs.StringVar(&o.Certs.CA, "tls-ca", "", "trust the authorities in `FILE` instead of the system's")
@@ -113,8 +111,6 @@ func (o *Connection) Options() (*client.Options, error) {
 	switch {
 	case addr == "":
 		return nil, exit.UsageError("--addr is empty: want HOST:PORT, unix:PATH or beanpole://TOKEN@HOST:PORT")
-	case o.TokenInPut && o.GivenToken() == "":
-		return nil, exit.UsageError("--token-in-put requires a token: --token, --token-file or BEANPOLE_TOKEN")
 	case (o.Certs.Cert == "") != (o.Certs.Key == ""):
 		return nil, exit.UsageError("--tls-cert and --tls-key require each other")
 	case o.tlsFlags() && o.Certs.ServerName == "" && strings.HasPrefix(o.Addr, "unix:"):
@@ -122,7 +118,6 @@ func (o *Connection) Options() (*client.Options, error) {
 	}
 	opt := &client.Options{
 		Token:       o.GivenToken(),
-		TokenAsPut:  o.TokenInPut,
 		DialTimeout: o.Timeout,
 		Timeout:     o.Timeout,
 		Reconnect:   cmp.Or(o.Reconnect, electionTime),

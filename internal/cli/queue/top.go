@@ -144,8 +144,11 @@ func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 	slices.SortStableFunc(most, func(a, b *top.Tube) int {
 		return cmp.Or(cmp.Compare(seen[b.Name], seen[a.Name]), cmp.Compare(b.JobsReady, a.JobsReady))
 	})
-	most = most[:min(len(most), agesAtOnce)]
-	for _, tb := range most {
+	if most = most[:min(len(most), agesAtOnce)]; len(most) == 0 {
+		return nil
+	}
+	last := &top.Tube{TubeStats: client.TubeStats{Name: defaultTube}} // so that the tube last used can disappear
+	for _, tb := range append(most, last) {
 		switch age, err := t.age(tb.Name); {
 		case err == nil:
 			tb.Age, tb.AgeKnown = age, true
@@ -153,9 +156,6 @@ func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 		default:
 			return err
 		}
-	}
-	if len(most) > 0 {
-		return t.Conn.Use(t.ctx, defaultTube) // so that the tube last used can disappear
 	}
 	return nil
 }
