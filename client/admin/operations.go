@@ -71,9 +71,8 @@ func (c *Client) GetCluster(ctx context.Context) (Cluster, error) {
 
 // TransferLead is POST /cluster/transfer. Transfer the leadership to another member.
 //
-// Nothing is lost, but all clients are disconnected, as by a restart. Any member accepts
-// the request. The status is 503 if the other member cannot lead; the current leader then
-// continues.
+// Clients normally keep their connections and jobs. Any member accepts the request. The
+// status is 503 if the other member cannot lead; the current leader then continues.
 func (c *Client) TransferLead(ctx context.Context, in *TransferLead) error {
 	return c.Do(ctx, "POST /cluster/transfer", in, nil)
 }

@@ -75,8 +75,8 @@ func (m *Member) runTurns() {
 	}
 }
 
-// stepDown makes the engine follow when all turns of the epoch are settled and its
-// clients are disconnected.
+// stepDown makes the engine follow when all turns of the epoch are settled and the server
+// has suspended its clients.
 func (m *Member) stepDown() {
 	m.broker.Call(func(*engine.Engine, int64) {}) // afterwards all turns of the epoch are settled
 	if m.opt.Deposed != nil {

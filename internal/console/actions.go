@@ -86,7 +86,7 @@ var actions = map[string]action{
 	"resume-schedule": {Verb: "Resume", on: aSchedule, done: "resumed", route: "POST /schedules/{schedule}/resume", in: admin.OfSchedule{}, means: "Runs during the pause do not count as missed."},
 	"remove-schedule": {Verb: "Remove", on: aSchedule, Danger: true, done: "removed", route: "DELETE /schedules/{schedule}", in: admin.OfSchedule{}, means: "Its jobs remain."},
 	"lead": {Verb: "Transfer", on: aMember, fields: []string{"member"}, route: "POST /cluster/transfer", in: admin.TransferLead{},
-		means: "No jobs are lost. All client connections close, and clients reconnect."},
+		means: "Clients normally keep their connections and jobs."},
 	"rewrite-journal": {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}, Asks: "Rewrite the journal?",
 		means: "This reclaims disk space. The server keeps running."},
 	"drain": {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}, Asks: "Drain the server?",

@@ -150,9 +150,9 @@ func defineForce(cmd *cobra.Command, force *bool) {
 }
 
 func newTransfer() *cobra.Command {
-	return newMemberCommand("transfer DIR [ID]", "transfer the leadership to another member", `Transfer the leadership to member ID, or to the member with the most complete log. All
-clients are disconnected, as by a restart; nothing is lost. A leader that is stopped does
-this automatically.
+	return newMemberCommand("transfer DIR [ID]", "transfer the leadership to another member", `Transfer the leadership to member ID, or to the member with the most complete log.
+Clients normally keep their connections and jobs; doc/cluster.md lists the exceptions. A
+leader that is stopped transfers the leadership automatically.
 `, "  beanpole cluster transfer /var/lib/beanpole", "DIR [ID]", func(ctx context.Context, _ *cobra.Command, t target) error {
 		return change(ctx, t, control.Request{Do: control.DoTransfer, ID: t.id})
 	})
