@@ -12,8 +12,8 @@ import (
 )
 
 // Caps returns the commands that the server has in addition to those of beanstalkd. It
-// returns none if the server lacks the command caps. The client also uses such commands
-// without a call of Caps.
+// returns none if the server lacks the command caps. You need not call Caps to use the
+// commands; the client detects them itself.
 func (c *commands) Caps(ctx context.Context) ([]string, error) {
 	caps, err := c.askList(ctx, wire.Caps)
 	if errors.Is(err, ErrUnknownCommand) {

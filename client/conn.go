@@ -273,7 +273,7 @@ func (c *Conn) check(err error) error {
 	return nil
 }
 
-// notifyState calls Options.ConnState after a connection was opened, lost or could not be
+// notifyState calls Options.ConnState when a connection is opened, is lost, or cannot be
 // opened.
 func (c *Conn) notifyState(err error) {
 	if c.opt.ConnState == nil || err != nil && !connectionLost(err) {

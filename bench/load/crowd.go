@@ -38,8 +38,8 @@ func (c *crowd) disperse() {
 	}
 }
 
-// verify checks that the idle connections still work, because a server that has closed
-// them had an easier load.
+// verify checks that the idle connections still work. A server that had closed them would
+// have had less to do.
 func (c *crowd) verify(ctx context.Context, o *Options) error {
 	return prepareAll(ctx, len(c.idle), "idle connections have stayed open", func(ctx context.Context, i int) error { return c.use(ctx, i, o) })
 }

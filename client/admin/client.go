@@ -154,7 +154,7 @@ type NotAPIError string
 
 // Error implements error.
 func (e NotAPIError) Error() string {
-	return "that is not the admin pages of a beanpole: " + string(e)
+	return "not the admin API of a beanpole server: " + string(e)
 }
 
 // maxAnswer is the default limit of a response in bytes. It is larger than any page of

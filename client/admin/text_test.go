@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A text is what its literal says, to the byte, or an error: never something like it.
+// Text decodes a JSON string exactly, or returns an error. It never replaces bytes.
 func TestText(t *testing.T) {
 	for literal, want := range map[string]string{
 		`""`:                         "",

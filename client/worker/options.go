@@ -141,8 +141,8 @@ func Backoff(tries int) time.Duration {
 	return d*3/4 + rand.N(d/2) // #nosec G404 -- spreads retries
 }
 
-// exhausted reports whether a job with these numbers of tries and kicks has used its
-// tries. Each kick grants all of them again.
+// exhausted reports whether a job has used all its tries, given its counters. Each kick
+// grants MaxTries more tries.
 func (o *Options) exhausted(tries, kicks uint64) bool {
 	return o.MaxTries > 0 && tries/uint64(o.MaxTries) > kicks
 }

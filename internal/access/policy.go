@@ -80,7 +80,7 @@ func New(c Config) (*Policy, error) {
 			return nil, fmt.Errorf("identity %d: want a name, and not %q", i+1, everybody)
 		}
 		if p.byName[ic.Name] != nil {
-			return nil, fmt.Errorf("identity %q is there twice", ic.Name)
+			return nil, fmt.Errorf("identity %q is defined twice", ic.Name)
 		}
 		id := &Identity{name: ic.Name, all: len(c.Rules) == 0}
 		p.byName[ic.Name] = id
@@ -102,7 +102,7 @@ func New(c Config) (*Policy, error) {
 // add registers the credentials of an identity.
 func (p *Policy) add(c *IdentityConfig, id *Identity) error {
 	if len(c.Tokens)+len(c.Certificates)+len(c.UnixUsers)+len(c.Networks) == 0 {
-		return errors.New("nothing identifies it: it needs a token, a certificate, a unix user or a network")
+		return errors.New("no credentials; add a token, a certificate, a Unix user or a network")
 	}
 	err := errors.Join(
 		enter(p.byToken, c.Tokens, id, "a token"),
@@ -131,10 +131,10 @@ func enter[K comparable](m map[K]*Identity, keys []K, id *Identity, what string)
 // give adds a rule to the identities that it names.
 func (p *Policy) give(c RuleConfig) error {
 	if len(c.Identities) == 0 {
-		return fmt.Errorf("it has no identities (%q is everybody)", everybody)
+		return fmt.Errorf("no identities; use %q for every client", everybody)
 	}
 	if c.Rights == rights.None {
-		return errors.New("it allows nothing")
+		return errors.New("no rights; list at least one")
 	}
 	tubes, err := NewPattern(c.Tubes)
 	if err != nil {

@@ -178,7 +178,7 @@ func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity
 		id, known := opt.Identify(r)
 		switch {
 		case !known:
-			opt.Refused(r.RemoteAddr, "", r.URL.Path+" without a token that is known")
+			opt.Refused(r.RemoteAddr, "", r.URL.Path+" without a valid token")
 			p := api.Unknown(r, guesses)
 			if p.RetryAfter > 0 {
 				w.Header().Set("Retry-After", "60")

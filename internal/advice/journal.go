@@ -53,7 +53,8 @@ func Explain(dir string, err error) error {
 	case errors.Is(err, vfs.ErrNotRegular):
 		hint = " (nothing was changed; move it away)"
 	}
-	return fmt.Errorf("directory %s: %s%s", dir, Plain(err), hint)
+	prefix := fmt.Sprintf("directory %s: ", dir) // errors of package directory have it already
+	return errors.New(prefix + strings.TrimPrefix(Plain(err), prefix) + hint)
 }
 
 // Plain returns the text of an error in one line, without the names of packages, which

@@ -254,10 +254,10 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	var why admin.Explanation
-	if r.want(200, "GET", "/tubes/default/explain", "", &why); why.Text != "no jobs; the server refuses puts: it drains" || why.Policy != "max-releases=9" {
+	if r.want(200, "GET", "/tubes/default/explain", "", &why); why.Text != "no jobs; the server refuses puts: it is draining" || why.Policy != "max-releases=9" {
 		t.Errorf("%+v", why)
 	}
-	if got := r.want(503, "POST", "/tubes/mail/jobs", `{"body":""}`, nil); !strings.Contains(got, "drains") {
+	if got := r.want(503, "POST", "/tubes/mail/jobs", `{"body":""}`, nil); !strings.Contains(got, "is draining") {
 		t.Error(got)
 	}
 	var st admin.Stats
@@ -300,7 +300,7 @@ func TestRefused(t *testing.T) {
 		{"GET", "/tubes/a%00b", "", 400, `"a\x00b" cannot be the name`},
 		{"GET", "/tubes?limit=0", "", 400, "limit: want a number from 1 to 10000"},
 		{"GET", "/tubes?limit=10001", "", 400, "limit: want"},
-		{"GET", "/tubes?limit=2&limit=3", "", 400, "the parameter limit is there twice"},
+		{"GET", "/tubes?limit=2&limit=3", "", 400, "the parameter limit is given more than once"},
 		{"GET", "/tubes?offset=2", "", 400, `unknown parameter "offset"; listTubes accepts ["sort" "q" "has" "recent" "cursor" "limit"]`},
 		{"GET", "/tubes?sort=size", "", 400, "sort: want one of [attention body_bytes buried"},
 		{"GET", "/tubes?has=jobs", "", 400, "has: want some of [buried"},
@@ -357,7 +357,7 @@ func TestRefused(t *testing.T) {
 		{"POST", "/tubes/mail/jobs", `{}`, 400, "want one of body and body_base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":"a","body_base64":""}`, 400, "want one of body and body_base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":1}`, 400, "body: want a string"},
-		{"POST", "/tubes/mail/jobs", `{"body":"x","b\u006fdy":"y"}`, 400, "a member of the JSON object is there twice"},
+		{"POST", "/tubes/mail/jobs", `{"body":"x","b\u006fdy":"y"}`, 400, "the JSON object contains a member twice"},
 		{"POST", "/tubes/mail/jobs", "{\"body\":\"caf\xe9\"}", 400, "body: want text in Unicode"},
 		{"POST", "/tubes/mail/jobs", `{"body":"\ud800"}`, 400, "body: want text in Unicode"},
 		{"POST", "/tubes/mail/jobs", `{"body":"\ufffd\\ufffd\udc00"}`, 400, "body: want text in Unicode"},

@@ -195,7 +195,7 @@ func TestRemoteStrangers(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }, "not the admin pages of a beanpole: 302 Found"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }, "not the admin API of a beanpole server: 302 Found"},
 		"html":     {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "it answers with"},
 		"no JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")

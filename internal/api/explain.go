@@ -69,8 +69,8 @@ func (a *API) eachHolder(ctx context.Context, tell func(*holder)) error {
 	}, tell)
 }
 
-// workers returns the workers of all tubes by their names. It omits what the client may
-// not see.
+// workers returns the workers of all tubes by their names. It omits the holder and the
+// other tube's name if the client has no right to them.
 func (r *request) workers() (map[string]*health.Workers, error) {
 	all := make(map[string]*health.Workers)
 	of := func(tube string) *health.Workers {

@@ -9,9 +9,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// FuzzRequest sends a request, whatever it is. Nothing may panic, each response must be
-// as it is described, and the engine must be whole. The server has a job in each
-// state, and a connection.
+// FuzzRequest sends arbitrary requests to a server with a job in each state and a
+// connection. The server must not panic, each response must match openapi.yaml, and the
+// engine must stay consistent.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []struct{ method, path, body string }{
 		{"GET", "/stats", ""},

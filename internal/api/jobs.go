@@ -200,7 +200,7 @@ func (r *request) moveJob(in *admin.MoveJob) (none admin.None, err error) {
 	if err := r.permittedTo(in.To, manageNamed); err != nil {
 		return none, err
 	}
-	return r.doJob("moved there: a worker holds it, or it is there already", &admin.StartTask{Do: "move", To: &in.To})
+	return r.doJob("moved to that tube: a worker holds it, or it is already in that tube", &admin.StartTask{Do: "move", To: &in.To})
 }
 
 // permittedTo checks the rights on the tube that receives jobs.

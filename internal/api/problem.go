@@ -59,7 +59,7 @@ func outcomeProblem(o engine.Outcome) error {
 	case engine.OK, engine.Duplicate:
 		return nil
 	case engine.Draining:
-		return problemf(http.StatusServiceUnavailable, "the server drains: it rejects new jobs")
+		return problemf(http.StatusServiceUnavailable, "the server is draining and rejects new jobs")
 	case engine.OutOfMemory:
 		return problemf(http.StatusInsufficientStorage, "no room: a limit is reached, or the disk of the journal is full")
 	case engine.TooBig:

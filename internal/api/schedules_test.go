@@ -45,7 +45,7 @@ func (r *rig) schedules() {
 		return found
 	}
 	if found := attempt(true, 48*time.Hour); found.Kinds["schedule"] != 1 || !slices.ContainsFunc(found.Findings, func(f admin.Finding) bool {
-		return f.Text == "schedule nightly cannot put its job: the server drains: it rejects new jobs"
+		return f.Text == "schedule nightly cannot put its job: the server is draining and rejects new jobs"
 	}) {
 		r.t.Errorf("%+v", found)
 	}

@@ -269,7 +269,7 @@ func TestExplainTube(t *testing.T) {
 	}
 	r.want(204, "POST", "/tubes/mail/resume", "", nil)
 	r.want(204, "POST", "/drain", "", nil)
-	if got := explain(); !strings.HasSuffix(got, "; the server refuses puts: it drains") || !strings.HasPrefix(got, "bad") {
+	if got := explain(); !strings.HasSuffix(got, "; the server refuses puts: it is draining") || !strings.HasPrefix(got, "bad") {
 		t.Error(got)
 	}
 	r.in(func(e *engine.Engine, now int64) {

@@ -41,14 +41,14 @@
 //  1. Requests are applied one at a time, in the order in which Do and Start
 //     were called.
 //  2. Changes reach the Log in the order in which they were made.
-//  3. A turn is settled when everything that was appended by its end, by itself
-//     or before it, is durable or has failed to become so. Do returns, and a
-//     Settler hears, not before that.
+//  3. A turn is settled when all changes that it and earlier turns appended are durable, or
+//     have failed to become durable. Do does not return, and no Settler is notified, before
+//     that.
 //  4. Turns are settled in their order.
-//  5. What has come due by the start of a turn happens before its requests.
+//  5. Events that are due at the start of a turn run before its requests.
 //  6. Each request has a later time than the one before.
 //
-// # What is due
+// # Due events
 //
 // A timer runs a turn when an event is due. If there is too much work for one turn, the
 // function of OnMoreDue makes an event loop run the other turns. The loop serves its
@@ -104,9 +104,9 @@ type Log interface {
 	// read still holds.
 	Flush() (durable bool, err error)
 
-	// Sync makes durable what was flushed before the call, or returns an error
-	// if any of it is not. It runs outside turns, in any goroutine, one at a
-	// time, while turns go on.
+	// Sync makes all changes durable that were flushed before the call. It returns an
+	// error if one of them is not durable. It runs in any goroutine, one call at a time,
+	// while turns run.
 	Sync() error
 
 	// Housekeep is called after Flush. It does a part of the Log's own work that fits in
@@ -132,7 +132,7 @@ var ErrClosed = errors.New("broker: closed")
 // Options configure a Broker. The zero value means no log and the monotonic clock of the
 // process.
 type Options struct {
-	Log Log          // nil: nothing outlives the process
+	Log Log          // nil if changes are not logged
 	Now func() int64 // monotonic clock in ns; nil means the time since New
 
 	// Wall returns the time in ns since 1970 for schedules. It can go back. If it is nil,
@@ -164,7 +164,7 @@ type Broker struct {
 	decides   func() bool
 	awaitRoom func()
 	log       Log        // nil if nothing outlives the process
-	slow      func(Turn) // nil: slow turns are not reported
+	slow      func(Turn) // nil if slow turns are not reported
 	slowAfter int64      // ns
 
 	mu struct {
@@ -181,7 +181,7 @@ type Broker struct {
 	timerAt    int64 // time at which the timer fires, or engine.Never
 	last       int64 // the time when the last request was applied
 	turns      Turns
-	closed     bool // nothing comes due any more
+	closed     bool // timers no longer fire
 	logClosed  bool
 
 	moreDue atomic.Pointer[func()] // see OnMoreDue

@@ -41,8 +41,8 @@ type waiter struct {
 }
 
 // addTurn assigns the running turn its position and reports whether it is already
-// settled. If not, its callers and Settlers wait. This is one step, since they would miss
-// a sync that ended in between.
+// settled. If not, its callers and Settlers wait. Both happen under one lock. Otherwise a
+// sync could end in between, and the waiters would miss it.
 func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settlers []Settler, err error) (settled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,8 +74,8 @@ func (k *Caller) returns(leader *Caller, settled bool, err error) {
 	}
 }
 
-// requestSync asks for a sync of what is flushed. It returns true if the caller
-// must sync, because no goroutine had the lead.
+// requestSync requests a sync of all flushed changes. It returns true if the caller must
+// sync, because no goroutine had the lead.
 func (c *commit) requestSync() (lead bool) {
 	lead = c.settled == c.wanted && c.wanted < c.flushed
 	c.wanted = c.flushed
@@ -137,8 +137,8 @@ func (b *Broker) syncLocked() (more bool) {
 	err := b.log.Sync()
 	c.mu.Lock()
 	b.noteDeposed(err, engines)
-	// During the sync another turn can have got this position. Its Settlers must be
-	// notified before a later turn finds that all turns are settled.
+	// Another turn can have received this position during the sync. Notify its Settlers
+	// before a later turn finds that all turns are settled.
 	for c.collect(position) {
 		c.mu.Unlock()
 		for i := range c.settling {

@@ -108,8 +108,8 @@ func TestLogMakesWayForJournal(t *testing.T) {
 	})
 }
 
-// Room is not made by a cut beyond a change of the roles that waits to be recorded: a crash
-// after that would lose the change.
+// makeRoom cuts the log before the first role change that is not recorded yet. A later
+// cut would lose the change in a crash.
 func TestRoomIsNotMadeOfRoles(t *testing.T) {
 	log, err := raftlog.Open(memfs.New(), "/", raftlog.Options{SegmentSize: 4096})
 	if err != nil {

@@ -75,8 +75,8 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
-// A transfer to a member that does not answer ends after an election timeout; then the
-// same member leads on.
+// A transfer to an unreachable member fails after an election timeout, and the leader
+// keeps the leadership.
 func TestTransferToNobody(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()

@@ -150,7 +150,7 @@ func (l *lifecycle) fail(err error) {
 		return
 	}
 	if err != nil && err != ErrRemoved { // a removal is not a failure
-		l.logger.Error("this member of the cluster stops", "err", err)
+		l.logger.Error("cluster member stopping", "err", err)
 	}
 	l.err, l.shared = err, shared{}
 	l.enter(failed)

@@ -111,7 +111,7 @@ func TestCatchingUp(t *testing.T) {
 	step(false)
 }
 
-// Who is refused, and why, is known at both ends until it is over.
+// The status of both members shows a refusal and its reason until the refusal ends.
 func TestStatusOfRefused(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())

@@ -40,7 +40,7 @@ func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
 	define(fs, "networks", "", listOf(&opt.Terms.Networks, parseNetwork), "accept clients from `NETWORK` only, an address or a\n"+
 		"prefix such as 10.0.0.0/8; repeatable (default any)")
-	define(fs, "proxy-protocol", "", listOf(&opt.Terms.Proxies, parseNetwork), "expect the header of the PROXY protocol on connections\n"+
+	define(fs, "proxy-protocol", "", listOf(&opt.Terms.Proxies, parseNetwork), "expect a PROXY protocol header on connections\n"+
 		"from `NETWORK`; repeatable (default none)")
 	define(fs, "tls-cert", "", as(&opt.Terms.TLS.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, in PEM")
 	define(fs, "tls-key", "", as(&opt.Terms.TLS.Key, parseFile, unlessEmpty), "read the key of the certificate from `FILE`")

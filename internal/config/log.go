@@ -66,7 +66,7 @@ func (opt *Options) LogNotices(log *slog.Logger) {
 	}
 	j := &opt.Journal
 	if j.asked < wal.MinSegmentSize || j.asked > wal.MaxSegmentSize {
-		log.Warn("option -s is out of bounds: the nearest size is taken", "asked", j.asked, "bytes", j.SegmentSize())
+		log.Warn("option -s is out of range; using the nearest size", "asked", j.asked, "bytes", j.SegmentSize())
 	}
 	if opt.MaxJobSize > server.MaxJobSizeLimit {
 		log.Warn("option -z is too large: the largest job is smaller", "asked", opt.MaxJobSize, "bytes", server.MaxJobSizeLimit)

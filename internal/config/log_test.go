@@ -52,7 +52,7 @@ func TestNotices(t *testing.T) {
 	s.Options.LogNotices(log)
 	const want = `<4>level=WARN msg="options -c and -n have no effect: the journal is always compacted"
 <4>level=WARN msg="unknown environment variable" name=BEANPOLE_COLOUR_OF_LOGO
-<4>level=WARN msg="option -s is out of bounds: the nearest size is taken" asked=1 bytes=512
+<4>level=WARN msg="option -s is out of range; using the nearest size" asked=1 bytes=512
 <4>level=WARN msg="option -z is too large: the largest job is smaller" asked=5000000000 bytes=1073741824
 `
 	if out.String() != want {

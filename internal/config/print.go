@@ -28,7 +28,7 @@ func (s *Settings) Rows() ([]Row, error) {
 		_, value, _ := strings.Cut(strings.TrimSpace(string(text)), " = ")
 		r := Row{name, value, string(cmp.Or(s.from[name], byDefault))}
 		if weaker := s.hidden[name]; weaker != "" {
-			r.From += "; not what " + string(weaker) + " says"
+			r.From += "; overrides " + string(weaker)
 		}
 		rows = append(rows, r)
 	}

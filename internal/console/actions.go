@@ -264,7 +264,7 @@ func (r *request) call(a *action, target string, v url.Values) (task admin.Task,
 	return task, made.ID, err
 }
 
-// An outcome sums up what an action has done to its targets.
+// An outcome is the combined result of an action on its targets.
 type outcome struct {
 	done    uint64            // targets
 	jobs    uint64            // changed by tasks

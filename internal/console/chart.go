@@ -89,9 +89,9 @@ func largest(points []point) float64 {
 // samples are missing.
 const longestGap = 10
 
-// drawPath returns the attribute d of a path through points. Its height is most, or 1 if
-// that is greater. A longer gap breaks the line. A series of zeros has no line: a red
-// line along the axis would look like an error.
+// drawPath returns the attribute d of an SVG path through points. The top of the chart is
+// the value most, and at least 1. A gap of more than longestGap points breaks the line. A
+// series of zeros gets no line: a red line along the axis would look like an error.
 func drawPath(points []point, width, height int, most float64) string {
 	if largest(points) == 0 {
 		return "M0 0"

@@ -142,7 +142,7 @@ func testActions(t *testing.T) {
 		{"do=cancel-task&task=1", "Task 1 has already ended."},
 		{"do=close-connection&connection=1", "Connection 1 closed."},
 		{"do=drain", "The server is draining."},
-		{"do=put-job&tube=fresh&body=hello", "The server drains"},
+		{"do=put-job&tube=fresh&body=hello", "The server is draining"},
 		{"do=undrain", "The server is accepting jobs again."},
 	} {
 		form, err := url.ParseQuery(step.form)

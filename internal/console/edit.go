@@ -110,7 +110,8 @@ func edit(r *request) (*page, error) {
 	return r.noting(one, fmt.Sprintf("%sjob/%d", r.site.Base, v.ID))
 }
 
-// edited returns the body that a form asks for.
+// edited returns the new body: the text of the form, or the previous body if the form
+// undoes an edit.
 func (v *editView) edited(c *Console, form url.Values, before []byte) ([]byte, error) {
 	if word := form.Get("undo"); word != "" {
 		if one := c.notes.take(word); one != nil && one.Job == v.ID && one.before != nil {

@@ -176,7 +176,8 @@ func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 	c.live.stream(w, r, makePage)
 }
 
-// viewOf returns a request for the page of a stream.
+// viewOf returns a request for the page that the parameter view names, and the function
+// that creates the page.
 func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 	u, err := url.Parse(h.URL.Query().Get("view"))
 	if err != nil || u.Host != "" || u.Scheme != "" {

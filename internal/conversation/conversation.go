@@ -389,9 +389,9 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	}
 }
 
-// Answered reports that the turn of Answer is settled. The reply is sent even if the
-// turn's changes are not durable, since it promises nothing about the log. After
-// [broker.ErrDeposed] it is not sent, since the job might not exist.
+// Answered must be called when the turn of Answer is settled. It sends the reply even if
+// the turn's changes are not durable, because the reply promises nothing about the log.
+// After [broker.ErrDeposed] it does not send the reply, because the job might not exist.
 func (c *Conversation) Answered(now int64, err error) {
 	switch {
 	case c.wait.phase == noWait, c.state == Leaving, c.state == Closed:

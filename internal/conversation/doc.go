@@ -61,8 +61,8 @@
 //
 //   - V1. There are replies to write in the states Writing and Settling only, and
 //     always in Writing.
-//   - V2. A conversation that waits in a reserve executes nothing, and has
-//     replies to write only to what came before the reserve.
+//   - V2. A conversation that waits in a reserve executes nothing, and has unwritten replies
+//     only to commands before the reserve.
 //   - V3. There is an answer only while a reserve waits.
 //   - V4. After the end of the session no input is kept, and no commands are expected
 //     where there is no input.
@@ -71,8 +71,8 @@
 //   - V6. A command or a reply in progress has a part left.
 //   - V7. A session exists from the first turn until the end of the conversation: not in
 //     the states Opening, Lingering and Closed.
-//   - V8. The input after a waiting reserve is less than MaxAhead and what was
-//     received at a time, which is 64 KiB or half the buffer.
+//   - V8. The input after a waiting reserve is shorter than MaxAhead plus one read, which is
+//     64 KiB or half the buffer.
 //   - V9. A conversation that counts for Memory has its place among those that do, and
 //     one that is closed does not count.
 //

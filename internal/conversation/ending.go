@@ -21,7 +21,7 @@ var (
 	ErrNoAuth       = errors.New("did not authenticate in time")
 	ErrUnread       = errors.New("left replies unread for longer than the stall timeout")
 	ErrStopped      = errors.New("the server stops")
-	ErrPassedOn     = errors.New("the leader, which executes its commands, has ended it")
+	ErrPassedOn     = errors.New("the leader closed the connection")
 )
 
 const (

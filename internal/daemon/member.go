@@ -138,7 +138,7 @@ func (t membersOf) SetMembers(members []raftlog.MemberInfo) {
 		t.m.writing.Lock()
 		defer t.m.writing.Unlock()
 		if err := t.m.dir.SetContacts(*t.m.contacts.Load()); err != nil {
-			t.m.log.Warn("cannot note where the other members are", "err", err)
+			t.m.log.Warn("cannot store the addresses of the other members", "err", err)
 		}
 	})
 }

@@ -78,7 +78,7 @@ func otherWarnings(opt *config.Options, others []otherServer) (all []string) {
 		s := &others[i]
 		if u, err := url.Parse(s.URL); err == nil && s.TokenFile != "" && u.Scheme == "http" {
 			if !isLoopback(u.Hostname()) {
-				all = append(all, fmt.Sprintf("the token of console-server %q goes over the network as it is: use https:// and TLS there", s.Name))
+				all = append(all, fmt.Sprintf("the token of console-server %q is sent unencrypted; use an https:// address", s.Name))
 			}
 		}
 	}

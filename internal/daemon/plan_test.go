@@ -42,7 +42,7 @@ func TestCheckServers(t *testing.T) {
 		return "[[console-server]]\n" + strings.Join(settings, "\n") + "\n"
 	}
 	good := server(`name = "near"`, `address = "10.0.0.5:11380"`, fmt.Sprintf("token-file = %q", token)) + server(`name = "far"`, `address = "https://10.0.0.9"`)
-	const unused, open = "warning: console-server needs the console: these settings have no --admin", `warning: the token of console-server "near" goes over the network as it is`
+	const unused, open = "warning: console-server needs the console: these settings have no --admin", `warning: the token of console-server "near" is sent unencrypted`
 	if said, err := check(t, good); err != nil || !strings.Contains(said, unused) || !strings.Contains(said, open) || !strings.HasSuffix(said, "the configuration is good\n") {
 		t.Errorf("%s, %v", said, err)
 	}

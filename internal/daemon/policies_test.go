@@ -38,8 +38,8 @@ func TestPolicyOfLaterVersion(t *testing.T) {
 	}
 }
 
-// Policies act for clients that know nothing of them, change with HUP, and go on counting after a
-// restart, which itself buries nothing.
+// Policies apply to plain beanstalk clients and change on SIGHUP. Counters survive a
+// restart, and the restart alone buries no job.
 func TestPolicies(t *testing.T) {
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "beanpole.toml")
 	write := func(text string) {
@@ -71,7 +71,7 @@ func TestPolicies(t *testing.T) {
 	if !strings.Contains(got, "NOT_FOUND\nWATCHING 2\nRESERVED 1 1\na\nRELEASED\nFOUND 1 1\na\n") || !strings.Contains(got, "\nstate: buried\n") {
 		t.Errorf("after a restart: %q", got)
 	}
-	p.await("a job was tried too often.* setting=max-attempts tube=mail job=1$")
+	p.await("job exhausted its attempts.* setting=max-attempts tube=mail job=1$")
 	if got := talk(t, addr, "use slow", "put 0 0 60 1", "b", "watch slow", "reserve", "release 2 0 0", "stats-job 2", "stats"); !strings.Contains(got, "\nstate: delayed\n") ||
 		!strings.Contains(got, "\npolicy-exhausted: 1\npolicy-retried: 1\npolicy-expired: 0\npolicy-skipped: 0\npolicy-deduplicated: 0\n") {
 		t.Errorf("%q", got)

@@ -127,7 +127,7 @@ func logAdoption(log *slog.Logger, r *binlog.Report) {
 	for _, f := range r.Files {
 		records += f.Records
 	}
-	log.Info("took over the files of beanstalkd, which are called beanstalkd-binlog.* now", "files", len(r.Files), "records", records)
+	log.Info("imported beanstalkd's files, renamed to beanstalkd-binlog.*", "files", len(r.Files), "records", records)
 }
 
 // journalStats returns a function that reports the journal's statistics, or nil if there

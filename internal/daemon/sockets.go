@@ -35,8 +35,8 @@ func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 		}
 		for _, e := range endpoints {
 			if !reflect.DeepEqual(e.Terms, opt.Terms) {
-				return nil, exit.UsageError("%s: the service manager passes the sockets, so nobody would ask what a [[listener]] asks of its clients: "+
-					"set that at the top of the file, for all sockets", opt.File)
+				return nil, exit.UsageError("%s: [[listener]] settings have no effect on sockets from the service manager; "+
+					"set them at the top of the file, for all sockets", opt.File)
 			}
 		}
 		listeners, err := inherit(files)
@@ -80,7 +80,7 @@ func reportSocketFiles(log *slog.Logger, endpoints []config.Endpoint, listeners 
 		_, err := os.Lstat(a.Path)
 		ours := func(l listening) bool { return l.Addr().Network() == "unix" && l.Addr().String() == a.Path }
 		if err == nil && slices.ContainsFunc(listeners, ours) {
-			log.Warn("a socket file stays, for its directory does not permit the user of -u to remove it; the next start replaces it", "path", a.Path)
+			log.Warn("cannot remove a socket file; the next start replaces it", "path", a.Path)
 		}
 	}
 }

@@ -48,13 +48,13 @@ func logPolicies(log *slog.Logger) func(engine.PolicyAct) {
 		case engine.DeadTubeFull:
 			lines[v].Warn("dead tube refused exhausted job; buried in its own tube", about[2:]...)
 		case engine.Expired, engine.BuriedTooLong:
-			lines[v].Info("a job was too old", about...)
+			lines[v].Info("job expired", about...)
 		case engine.Deduplicated:
 			lines[v].Info("a duplicate job was not put", about...)
 		case engine.WithoutKey:
 			lines[v].Warn("a job without a unique key was put", "setting", "unique", "tube", act.Tube)
 		default:
-			lines[v].Warn("a job was tried too often", about...)
+			lines[v].Warn("job exhausted its attempts", about...)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func plain(text []byte) View {
 	return View{"text", "Text", note, []Token{{"", shown}}}
 }
 
-// in returns the view of decoded data.
+// in returns v with the names of the decoded encodings added to its name, title and note.
 func (v View) in(packs []string) View {
 	how := strings.Join(packs, " in ")
 	note := strings.TrimSuffix("unpacked from "+how+"; "+v.Note, "; ")

@@ -343,7 +343,7 @@ func (c *checker) failures() {
 	for i := range c.e.failures {
 		j := c.e.jobs.at(i)
 		_, ok := c.e.failureOf(i).Decode()
-		c.assert(c.e.ids.find(j.id) == i && ok, "I29: slot %d has the failure %q of no job, or an invalid one", i, c.e.failureOf(i))
+		c.assert(c.e.ids.find(j.id) == i && ok, "I29: slot %d has failure %q, but no job, or the failure is invalid", i, c.e.failureOf(i))
 	}
 }
 

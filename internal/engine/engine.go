@@ -11,7 +11,7 @@ const (
 	Waiting              // the answer comes later, through the Waiter
 	TimedOut             // no job came in time
 	DeadlineSoon         // the TTR of a job that the session holds ends within a second
-	Draining             // no puts are taken any more
+	Draining             // the server rejects puts
 	OutOfMemory          // the Log has no space for this change, or Limits refuse it; nothing has changed
 	TooBig               // Limits forbid a job of this size, however few there are
 	Failed               // the Log does not work; nothing has changed

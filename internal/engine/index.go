@@ -22,7 +22,8 @@ type index struct {
 	n      uint64
 }
 
-// A node contains slots of jobs, and numbers of nodes marked with isNode.
+// A node contains slots of jobs and numbers of child nodes. The bit isNode marks the
+// number of a node.
 type node [1 << idBits]uint32
 
 const (

@@ -110,7 +110,7 @@ type coldJob struct {
 	// In memory only.
 	touches               uint32 // Reserved: since the reserve. Else undefined
 	holder                uint32 // Reserved: number of the session that holds it. Else undefined
-	due                   int64  // ns. Reserved: when its TTR runs out. Else undefined
+	due                   int64  // time in ns at which the TTR of a reserved job expires; undefined in other states
 	heldBefore, heldAfter slot   // Reserved: neighbours in the list of its holder. Else undefined
 }
 
@@ -246,7 +246,8 @@ const (
 
 func (j *job) packed() bool { return j.cold&isPacked != 0 && j.cold != none }
 
-// pack packs the coldJob of a buried job, if it fits.
+// pack moves the values of a buried job's coldJob into the job's record and frees the
+// coldJob. It changes nothing if the values are too large.
 func (s *jobSlab) pack(j *job, c *coldJob) {
 	if c.when < 0 || c.when >= int64(none&^isPacked) || j.delayAndCounts >= 1<<packedDelayBits {
 		return

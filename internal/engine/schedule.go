@@ -295,7 +295,7 @@ func (e *Engine) fire(now int64, d *scheduled, run int64, m Mark) (id uint64, o 
 	switch o {
 	case OK:
 		d.mark, s.marks[d.name] = m, mark
-	case Duplicate: // the job that is there counts as the job of this run, also if a crash repeats it
+	case Duplicate: // the existing job counts as the job of this run, also if a crash repeats the run
 		m.Job = id
 		o = e.mark(d, m)
 	}

@@ -29,7 +29,8 @@ type slotPage struct {
 	first   uint8 // index in free: pages are often filled from the front, and then it need not be searched
 }
 
-// newSlots returns slots with the largest power of two per page that is at most atMost.
+// newSlots returns slots in pages of at most atMost slots. The page size is the largest
+// power of two up to atMost.
 func newSlots(atMost int) slots {
 	shift := bits.Len(uint(atMost)) - 1
 	return slots{perPage: 1 << shift, shift: uint8(shift)}

@@ -23,14 +23,14 @@ const (
 	WhilePresent              // and Buried
 )
 
-// UniqueMode is the effect of a duplicate put on the existing job, unless that is
-// reserved.
+// UniqueMode is the effect of a duplicate put on the existing job. A reserved job is
+// never changed.
 type UniqueMode uint8
 
 const (
-	KeepFirst UniqueMode = iota // nothing, but a more urgent priority counts
+	KeepFirst UniqueMode = iota // change nothing, except to a more urgent priority
 	Replace                     // replace body, priority and TTR
-	Debounce                    // and is delayed anew, if it is not buried
+	Debounce                    // like Replace; also restarts the delay, unless the job is buried
 )
 
 // has reports whether a job in state s blocks duplicates.

@@ -189,7 +189,7 @@ type Server struct {
 func (s *Server) Refuses() string {
 	switch {
 	case s.Draining:
-		return "it drains"
+		return "it is draining"
 	case slices.Contains(s.RefusedBy, "max-memory") && Share(s.MemoryUsed, s.MemoryLimit) >= NearlyFull:
 		return "memory (max-memory)"
 	case s.Journal != "" && s.Journal != "ok":
@@ -207,7 +207,7 @@ func (s *Server) Findings(found []Finding) []Finding {
 		add("journal", Bad, 0, "the journal: %s", s.Journal)
 	}
 	if s.Draining {
-		add("draining", Warning, 0, "the server drains: it refuses new jobs")
+		add("draining", Warning, 0, "the server is draining and rejects new jobs")
 	}
 	switch {
 	case s.Full:

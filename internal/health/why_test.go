@@ -91,7 +91,7 @@ func TestRefuses(t *testing.T) {
 		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 1, MemoryLimit: 10}, ""}, // it did, and has room again
 		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 9, MemoryLimit: 10}, "memory (max-memory)"},
 		{Server{Journal: "no space left on device"}, "the journal: no space left on device"},
-		{Server{Journal: "ok", Draining: true}, "it drains"},
+		{Server{Journal: "ok", Draining: true}, "it is draining"},
 	} {
 		if got := test.server.Refuses(); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.server, got, test.want)

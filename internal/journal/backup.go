@@ -90,7 +90,7 @@ func ReadSnapshot(fsys vfs.FS, dir string, r io.Reader) (at Applied, err error) 
 	return at, nil
 }
 
-var errNotOfMember = errors.New("it has nothing yet that the members of a cluster have agreed on")
+var errNotOfMember = errors.New("it contains no committed changes yet")
 
 func unpack(fsys vfs.FS, dir string, r io.Reader) error {
 	archive := tar.NewReader(r)

@@ -107,8 +107,8 @@ func (c *cleaner) step(now int64) (next int64) {
 // flight is appended.
 var errInFlight = errors.New("a change of the job is in flight")
 
-// copyJobs reads about budget bytes of the oldest segment and writes the jobs again whose
-// whole record it finds. It returns the number of bytes that it read.
+// copyJobs reads about budget bytes of the oldest segment, and writes the job of each
+// complete record again. It returns the number of bytes that it read.
 func (c *cleaner) copyJobs(oldest wal.Segment, budget int64) (n int64, err error) {
 	if c.from.Segment != oldest.Sequence {
 		c.from = wal.Pos{Segment: oldest.Sequence}

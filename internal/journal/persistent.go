@@ -98,8 +98,8 @@ func (s *persistentState) remove(key string) {
 	}
 }
 
-// moved updates the segments after the log healed. It wrote the records of the segments
-// after durable again, to even newer segments.
+// moved attributes the entries in all segments after durable to durable. A log that heals
+// writes their records again, to unknown segments, all of which are newer than durable.
 func (s *persistentState) moved(durable uint64) {
 	for i := len(s.queue) - 1; i >= 0 && s.queue[i].segment > durable; i-- {
 		q := &s.queue[i]

@@ -67,7 +67,7 @@ func (p *Plan) Query(in any, id, raw string) error {
 			return mistakef("unknown parameter %.40q; %s accepts %q", name, id, names)
 		}
 		if len(query[name]) > 1 {
-			return mistakef("the parameter %s is there twice", name)
+			return mistakef("the parameter %s is given more than once", name)
 		}
 	}
 	for i := range p.Fields {
@@ -160,7 +160,7 @@ func members(body io.Reader) (map[string]json.RawMessage, error) {
 		n++
 	}
 	if n != len(named) {
-		return nil, mistakef("a member of the JSON object is there twice")
+		return nil, mistakef("the JSON object contains a member twice")
 	}
 	return named, nil
 }

@@ -83,7 +83,7 @@ func TestMistakes(t *testing.T) {
 	p := PlanOf(reflect.TypeFor[everything]())
 	for query, want := range map[string]string{
 		"%zz": "the query is not well-formed", "b=1&a=1": `unknown parameter "a"; op accepts ["sort" "state" "text" "points" "limit" "recent"]`,
-		"limit=1&limit=1": "the parameter limit is there twice", "limit=101": "limit: want a number from 1 to 100", "points=x": "points: want a number from 1 to 3600",
+		"limit=1&limit=1": "the parameter limit is given more than once", "limit=101": "limit: want a number from 1 to 100", "points=x": "points: want a number from 1 to 3600",
 		"recent=1": "recent: want true or false", "state=": "state: want one of [ready reserved delayed buried]", "limit=&recent=&points=": "",
 	} {
 		if err := p.Query(new(everything), "op", query); err == nil && want != "" || err != nil && err.Error() != want {
@@ -92,7 +92,7 @@ func TestMistakes(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		"": "the body is empty or incomplete; want a JSON object", "[]": "the body is not a JSON object of the form that openapi.yaml describes", "{}{}": "data follows the JSON object in the body",
-		`{"to":"a","\u0074o":"b"}`: "a member of the JSON object is there twice", `{"To":"a"}`: `unknown member "To"`, `{"":1}`: `unknown member ""`, `{"to":1}`: "to: want a string",
+		`{"to":"a","\u0074o":"b"}`: "the JSON object contains a member twice", `{"To":"a"}`: `unknown member "To"`, `{"":1}`: `unknown member ""`, `{"to":1}`: "to: want a string",
 		`{"ids":[-1]}`: "ids: want a list of numbers", `{"body":"%"}`: "body: want base64", `{"priority":-1}`: "priority: want a number from 0 to 4294967295",
 		`{"to":"a"}`: "seconds: want how long", `{"to":"a","seconds":1}`: "", `{"seconds":1}`: "to: want a string that is not empty", "\x00": "the body is no JSON, from byte 1 on",
 	} {

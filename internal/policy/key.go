@@ -31,7 +31,7 @@ func keyOf(text string) (*engine.Key, error) {
 	for n := range pointers {
 		pointers[n] = strings.TrimSpace(pointers[n])
 		if slices.Contains(pointers[:n], pointers[n]) {
-			return nil, fmt.Errorf("%q is there twice", pointers[n])
+			return nil, fmt.Errorf("%q is listed twice", pointers[n])
 		}
 		if err := tree.add(pointers[n], n); err != nil {
 			return nil, err

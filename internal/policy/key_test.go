@@ -100,7 +100,7 @@ func TestKeyOfEscapedNames(t *testing.T) {
 	}
 }
 
-// Escapes mean what they mean to package json.
+// unescape decodes escapes as package json does.
 func FuzzUnescape(f *testing.F) {
 	for _, text := range []string{`a`, `\"\\\/\b\f\n\r\t`, `\u0061\u00e4\u20ac\ud83d\ude00`, `\ud83d`, `\ud83dx`, `\ud83d\n`, `\ud83d\u0061`, `\ude00\ud83d`} {
 		f.Add(text)

@@ -146,8 +146,9 @@ func (f *field) value(text string, column int) (int, error) {
 // year.
 const maxYears = 9
 
-// seek returns the first local minute from t on, or the last one until t if dir is -1. It
-// returns the zero time if there is none. Local minutes are times in UTC here.
+// seek returns the first matching local minute at or after t. If dir is -1, it returns
+// the last one at or before t. It returns the zero time if no minute matches. The
+// time.Time values represent local minutes as UTC.
 func (c *cron) seek(t time.Time, dir int) time.Time {
 	end := t.AddDate(dir*maxYears, 0, 0)
 	leave := func(first, next time.Time) time.Time { // the month, day or hour between them

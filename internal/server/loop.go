@@ -327,7 +327,8 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 	case conversation.Lingering:
 		l.proceed(s)
 	case conversation.Waiting:
-		// The kernel buffers the client's input after the reserve.
+		// Without TLS, input after the reserve stays in the kernel's buffer until the
+		// wait ends.
 		switch {
 		case events.Has(epoll.Failed):
 			l.end(s, unix.ECONNRESET)

@@ -155,7 +155,7 @@ type Server struct {
 	shared conversation.Shared
 	access *access.Control
 
-	restricted atomic.Bool     // some listener does not let in everybody
+	restricted atomic.Bool     // at least one listener restricts its clients
 	running    context.Context // until Shutdown, which cancels it with mu locked
 	stopping   context.CancelFunc
 	aborting   context.Context // until Shutdown's context ends
@@ -248,7 +248,7 @@ func (s *Server) Drain() bool {
 func (s *Server) Undrain() bool {
 	decides := s.broker.Decide((*engine.Engine).Undrain)
 	if decides {
-		s.log.Info("puts are taken again")
+		s.log.Info("accepting puts again")
 	}
 	return decides
 }

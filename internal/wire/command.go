@@ -47,9 +47,9 @@ const (
 	FaultFormat         // the line is too long, contains a NUL, or has invalid arguments
 	FaultTooBig         // put: the body exceeds Parser.MaxBody and was skipped
 	FaultRefused        // put: no right; see Parser.Refuse. The body was skipped, as for the next two
-	FaultDraining       // put: no more jobs are taken
+	FaultDraining       // put: the server is draining
 	FaultNoRoom         // put: there is no space for the job
-	FaultNoCRLF         // put: no CR LF after the body; beanstalkd has used up an id by then
+	FaultNoCRLF         // put: no CR LF after the body. As in beanstalkd, the put still uses an id.
 	FaultHTTP           // the line belongs to an HTTP request: the connection must be closed; later input is discarded
 )
 

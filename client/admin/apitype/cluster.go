@@ -47,16 +47,16 @@ type ClusterMember struct {
 	MemberHealth
 }
 
-// A MemberHealth is the report of a member about itself. The leader has the reports of
-// all members, another member its own.
+// A MemberHealth is a member's report about itself. The leader has the reports of all
+// members; any other member has only its own report.
 type MemberHealth struct {
 	Trouble  string `json:"trouble,omitempty"`   // The reason why it cannot acknowledge changes, or cannot catch up.
 	Received int64  `json:"received,omitempty"`  // Bytes of the queue that it has received, while it receives the whole queue.
 	DiskFree *int64 `json:"disk_free,omitempty"` // Free bytes of its disk. Absent if unknown.
 }
 
-// A Progress is the progress of a member. The leader shows it for all members that it has
-// heard, another member its own.
+// A Progress is the progress of a member. The leader shows the progress of every member that
+// it has heard from; any other member shows only its own.
 type Progress struct {
 	Applied uint64 `json:"applied"` // The last committed entry of the log that it has. Absent if unknown.
 	Lag     uint64 `json:"lag"`     // Number of committed entries that it lacks. Absent if unknown.

@@ -121,7 +121,7 @@ func (a *adminTransport) Do(ctx context.Context, route string, in, out any) erro
 	switch admin.StatusOf(err) {
 	case 0:
 		if strange, ok := errors.AsType[admin.NotAPIError](err); ok {
-			return exit.WithCode(exit.Failure, fmt.Errorf("%s is not the admin API of a beanpole: %s", a.addr, string(strange)))
+			return exit.WithCode(exit.Failure, fmt.Errorf("%s is not the admin API of a beanpole server: %s", a.addr, string(strange)))
 		}
 		if err != nil {
 			err = a.unreachable(ctx, err)

@@ -41,8 +41,8 @@ func (o *Connection) Dial(ctx context.Context) (*client.Conn, error) {
 	return c, unreachableError(o.Addr, err)
 }
 
-// Explain returns an error of the client with a text for the user, and with its exit
-// code. It returns an error with an exit code unchanged.
+// Explain returns err with a message for the user and an exit code. An error that already
+// has an exit code is returned unchanged.
 func (o *Connection) Explain(ctx context.Context, err error) error {
 	if err == nil || exit.HasCode(err) {
 		return err

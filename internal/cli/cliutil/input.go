@@ -16,8 +16,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// An Input is standard input with reads that an interrupt ends. It reads nothing before
-// the first Read, so that other programs get the input that a command does not use.
+// An Input is standard input whose reads end at an interrupt. It reads nothing before the
+// first Read, so that a command that needs no input leaves it to other programs.
 type Input struct {
 	ctx  context.Context
 	from io.Reader

@@ -135,7 +135,7 @@ func replaceSelf(ctx context.Context, d *directory.Directory) error {
 
 func newRecover() *cobra.Command {
 	var sure bool
-	cmd := newCommand("recover --force-new-cluster DIR", "go on alone when a majority is lost for good", `Make the member in DIR the only member of a new cluster, with the jobs in its directory. Use this
+	cmd := newCommand("recover --force-new-cluster DIR", "restart a cluster from one member after the loss of a majority", `Make the member in DIR the only member of a new cluster, with the jobs in its directory. Use this
 only if a majority of the members is lost for good: acknowledged changes that only the lost
 members had are gone. If several members are left, choose the one whose log ends last. The others
 must not run again: move their directories away and let the machines join. An interrupted recover

@@ -63,7 +63,8 @@ func initialize(dir, listen string) (id uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// No server starts there before Finish, although no process holds the lock.
+	// No process holds the lock here. Until Finish, the mark "unfinished" keeps servers
+	// from starting in the directory.
 	if err := d.Clear(); err != nil {
 		return 0, err
 	}
@@ -150,14 +151,14 @@ func (j *joining) define(cmd *cobra.Command) {
 func newJoin() *cobra.Command {
 	var j joining
 	var bootstrap bool
-	cmd := newCommand("join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "create another member of a cluster in a directory", `Make DIR, which must have no jobs, that of a further member of a cluster. The address is
-that of the member that has made the token. When "beanpole -b DIR" runs, the new member learns
-what the others have, and then votes, by itself.
+	cmd := newCommand("join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "create another member of a cluster in a directory", `Create another member of a cluster in DIR, which must contain no jobs. HOST:PORT is the
+address of the member that created the token. When "beanpole -b DIR" runs, the new member
+receives the queue and then votes.
 
-With --bootstrap all members can have the same command, in a manifest for example: where DIR
-is that of a member already nothing is done, and where the address is that of --listen
-itself, the member joins at the one that has made the token. The first member is made by
-"beanpole cluster init", once: where there is none, its disk may be lost, and the others go on.
+With --bootstrap, all members can run the same command, for example in a manifest. It does
+nothing if DIR already belongs to a member. If HOST:PORT is the address of --listen, the
+member joins at the member that created the token. Create the first member once, with
+"beanpole cluster init".
 `, "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400", "DIR HOST:PORT", func(cmd *cobra.Command, args []string) error {
 		dir, addr := args[0], args[1]
 		if bootstrap {
@@ -171,15 +172,15 @@ itself, the member joins at the one that has made the token. The first member is
 		return j.run(cmd, dir, addr, 0)
 	})
 	j.define(cmd)
-	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing if DIR belongs to a member; if the address\nis that of --listen, join at the member that made the\ntoken")
+	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing if DIR belongs to a member; if HOST:PORT is\nthe address of --listen, join at the member that\ncreated the token")
 	return cmd
 }
 
 func newReplace() *cobra.Command {
 	var j joining
-	cmd := newCommand("replace ID DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "join in place of a member that is lost", `Join a cluster as "beanpole cluster join" does, in place of the member ID. That one is
-removed in the moment in which the new one has caught up and votes: so the cluster never has
-more members that may be lost than before.
+	cmd := newCommand("replace ID DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "join in place of a member that is lost", `Join a cluster like "beanpole cluster join", in place of member ID. The cluster removes the
+old member in the same step in which the new member becomes a voter, so the number of
+members that can fail never shrinks.
 `, "  beanpole cluster replace 5577006791947779 /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.4:11400", "ID DIR HOST:PORT", func(cmd *cobra.Command, args []string) error {
 		id, err := parseID(args[0])
 		if err != nil {

@@ -72,10 +72,10 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 		line("log", "cannot be read")
 	case o.Last.Index < o.First:
 		line("term", "%d", o.Term)
-		line("log", "empty; it begins after entry %d of term %d", o.Last.Index, o.Last.Term)
+		line("log", "empty; it starts after entry %d of term %d", o.Last.Index, o.Last.Term)
 	default:
 		line("term", "%d", o.Term)
-		line("log", "entries %d to %d; the last is of term %d; up to %d they are known to be agreed on", o.First, o.Last.Index, o.Last.Term, o.Commit)
+		line("log", "entries %d to %d, the last of term %d; committed at least up to %d", o.First, o.Last.Index, o.Last.Term, o.Commit)
 	}
 	line("journal", "has the entries up to %d, of term %d", o.Applied.Index, o.Applied.Term)
 	if o.Torn {

@@ -203,7 +203,7 @@ func TestNoJournal(t *testing.T) {
 	}
 }
 
-// A directory of a beanstalkd that cannot be taken over stops the start.
+// A server does not start in a directory whose beanstalkd files it cannot import.
 func TestAdoptRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	check(t, os.MkdirAll("odd/binlog.1", 0o700))

@@ -46,7 +46,7 @@ func loadJournal(dir string) (eng *engine.Engine, err error) {
 	return eng, err
 }
 
-// readError says in a line why a journal cannot be read.
+// readError returns the reason why a journal cannot be read, as one line.
 func readError(dir string, err error) error {
 	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
 		return fmt.Errorf("%s is damaged at offset %d: %s", damage.File, damage.Offset, damage.Reason)

@@ -118,7 +118,7 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 }
 
 func (s *session) printConnections(found []admin.Connection) error {
-	return cliutil.PrintList(&s.Session, found, "ID ADDRESS IDENTITY AGE IDLE LAST USING WATCHING:10 JOBS HELD DOES", func(c *admin.Connection) []any {
+	return cliutil.PrintList(&s.Session, found, "ID ADDRESS IDENTITY AGE IDLE LAST USING WATCHING:10 JOBS HELD ACTIVITY", func(c *admin.Connection) []any {
 		watching := strings.Join(c.Watching, ",")
 		if more := c.WatchingCount - len(c.Watching); more > 0 {
 			watching = fmt.Sprintf("%s +%d", watching, more)
@@ -135,13 +135,13 @@ func (s *session) printConnections(found []admin.Connection) error {
 func activity(c *admin.Connection) string {
 	switch {
 	case c.Waiting:
-		return "waits " + ofSeconds(c.Waited).String()
+		return "waiting " + ofSeconds(c.Waited).String()
 	case c.Producer && c.Worker:
-		return "puts, works"
+		return "producer, worker"
 	case c.Producer:
-		return "puts"
+		return "producer"
 	case c.Worker:
-		return "works"
+		return "worker"
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ of the tube, then the pattern with the longest text before its first * or ?.`
 func newPolicy() *cobra.Command {
 	return cliutil.Group(&cobra.Command{
 		Use:   "policy COMMAND",
-		Short: "set and show how the server treats the jobs of tubes",
+		Short: "set and show the policies of tubes",
 		Long:  policyLong,
 		Example: `  beanpole policy set mail max-attempts=3 retry-delay=5s
   beanpole policy set 'mail-*' rate=10/s

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// With more tubes than top asks for the next job of, those on the screen come first, then those
-// with the most ready jobs.
+// If there are more than agesAtOnce tubes, top loads ages for the tubes on the screen
+// first, then for the tubes with the most ready jobs.
 func TestTopAges(t *testing.T) {
 	ctx := t.Context()
 	c, err := client.Dial(ctx, "memory", &client.Options{Dial: beanpoletest.NewMemory(t).Dial})

@@ -97,7 +97,7 @@ func newTubes() *cobra.Command {
 }
 
 // loadTubes returns the tubes that match names, or all. It uses the admin API if needed
-// says so or if there is one that answers, and the protocol otherwise.
+// is true or a server offers the API. Otherwise it uses the protocol.
 func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([]tube, error) {
 	find := s.FindAdminClient
 	if needed {

@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// Messages with the server's answers, and the times to ask again.
+// Messages: the server's answers, and the timers for the next requests.
 type (
 	snapshotMsg struct {
 		snap Snapshot

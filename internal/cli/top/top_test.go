@@ -220,7 +220,7 @@ func TestServerTrouble(t *testing.T) {
 		s.Draining = true
 		s.RefusedByMaxMemory, s.RefusedByMaxTubes = 8, 1
 	})
-	if want := "the server drains: it refuses new jobs; a limit refused commands in the last 10 min: max-memory"; lines[1] != want || len(lines) != len(before) {
+	if want := "the server is draining and rejects new jobs; a limit refused commands in the last 10 min: max-memory"; lines[1] != want || len(lines) != len(before) {
 		t.Errorf("%q, want %q", lines[1], want)
 	}
 }

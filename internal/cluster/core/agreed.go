@@ -9,8 +9,8 @@ import (
 
 // ErrContradiction reports that another member's log has a different entry at an index
 // that one of the two members counts as committed. This happens only if a disk has lost
-// what it had acknowledged. Raft does not detect it: Raft acknowledges any entry below
-// its own commit index.
+// acknowledged entries. Raft does not detect it: Raft acknowledges any entry below its
+// own commit index.
 var ErrContradiction = errors.New("core: another member's log contradicts this member's log")
 
 // checkAgreed returns ErrContradiction if a message of this term, or of a later leader,

@@ -166,8 +166,9 @@ func leads(t *testing.T, seed uint64, size int, p fault) (sim *simulation, leade
 	return sim, leader, others
 }
 
-// A leader that is deposed without knowing it answers nothing that is out of date,
-// however a deposition is brought about; and without what prevents that, it does.
+// A leader that has not noticed its deposition sends no outdated reply, for each kind of
+// deposition. With the protection against that kind turned off, the test finds an
+// outdated reply.
 func TestAdversaries(t *testing.T) {
 	for _, a := range adversaries {
 		t.Run(string(a.fault), func(t *testing.T) {

@@ -90,7 +90,7 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 		if segments, _ := fsys.List(filepath.Join(dir, sub, logDir)); len(segments) == 0 {
 			return false, nil
 		}
-		return false, fmt.Errorf("directory %s: %w; the rest of the member is there (%s)", dir, ErrLost, Save(dir))
+		return false, fmt.Errorf("directory %s: %w; the member's other files remain (%s)", dir, ErrLost, Save(dir))
 	case err != nil:
 		return false, err
 	case json.Unmarshal(text, &m) == nil && m.Unfinished != "":

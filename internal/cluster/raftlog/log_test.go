@@ -185,8 +185,8 @@ func (p *pair) holds(m model) string {
 	return ""
 }
 
-// A log whose power is cut at any moment has, when it is opened again, everything up
-// to a record that is not before the last sync.
+// After a power cut at any operation, the reopened log is a prefix of the written records
+// and contains every synced record.
 func TestPowerCuts(t *testing.T) {
 	random(t, func(t *testing.T, rng *rand.Rand) {
 		disk := memfs.New()

@@ -58,7 +58,7 @@ func read1(r io.Reader, begin []byte) (client netip.AddrPort, err error) {
 	line := append(make([]byte, 0, maxLine), begin...)
 	for !bytes.HasSuffix(line, []byte("\r\n")) {
 		if len(line) == maxLine-len(prefix1) {
-			return client, errors.New("the line of the PROXY protocol has no end")
+			return client, errors.New("PROXY protocol line without an end")
 		}
 		n := len(line)
 		if _, err := io.ReadFull(r, line[n:n+1]); err != nil {
@@ -77,7 +77,7 @@ func read1(r io.Reader, begin []byte) (client netip.AddrPort, err error) {
 			return netip.AddrPortFrom(ip, uint16(port)), nil
 		}
 	}
-	return client, fmt.Errorf("not a line of the PROXY protocol: %q", line)
+	return client, fmt.Errorf("not a PROXY protocol line: %q", line)
 }
 
 // read2 reads the rest of a header of version 2, which is binary.
@@ -90,7 +90,7 @@ func read2(r io.Reader) (client netip.AddrPort, err error) {
 		return client, err
 	}
 	if head.VersionAndCommand>>4 != 2 || head.Length > maxAddresses {
-		return client, errors.New("not a header of the PROXY protocol, version 2")
+		return client, errors.New("not a PROXY protocol header, version 2")
 	}
 	rest := make([]byte, head.Length)
 	if _, err := io.ReadFull(r, rest); err != nil {
@@ -102,7 +102,7 @@ func read2(r io.Reader) (client netip.AddrPort, err error) {
 		return client, nil
 	}
 	if len(rest) < 2*size+4 { // two addresses, two ports
-		return client, errors.New("a header of the PROXY protocol without its addresses")
+		return client, errors.New("PROXY protocol header without addresses")
 	}
 	ip, _ := netip.AddrFromSlice(rest[:size])
 	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(rest[2*size:])), nil

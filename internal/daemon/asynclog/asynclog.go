@@ -33,7 +33,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	waiting []byte
-	lost    int           // lines that were dropped, and not told of
+	lost    int           // dropped lines that were not reported to Dropped yet
 	idle    chan struct{} // closed when the goroutine ends; nil: it does not run
 }
 
@@ -74,7 +74,7 @@ func (q *Queue) Flush(timeout time.Duration) {
 // run writes until the queue is empty.
 func (q *Queue) run() {
 	var batch []byte
-	for taken := false; ; { // whether the last write succeeded: only then is there somebody to tell
+	for taken := false; ; { // true if the last write succeeded; before that, a report would be dropped too
 		var lost int
 		q.mu.Lock()
 		if taken {

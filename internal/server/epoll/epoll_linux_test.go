@@ -255,7 +255,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// Sockets that listen share an index, and have events only while somebody waits.
+// Listening sockets share an index. They have events only while a client waits to be
+// accepted.
 func TestAccept(t *testing.T) {
 	p := newPoller(t)
 	s, theirs := socketPair(t)

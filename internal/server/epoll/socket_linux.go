@@ -24,7 +24,7 @@ type Socket int
 // address. The address is invalid for a Unix socket. The error is ErrWouldBlock if no
 // client waits.
 func (s Socket) Accept() (Socket, netip.AddrPort, error) {
-	// The function of package unix makes another system call to get the protocol.
+	// unix.Accept4 would make an additional system call to get the protocol.
 	fd, sa, err := syscall.Accept4(int(s), syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
 	if err != nil {
 		return -1, netip.AddrPort{}, err // an Errno, for callers that distinguish errors

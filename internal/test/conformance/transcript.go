@@ -66,7 +66,8 @@ type step struct {
 	pause       time.Duration // of wait
 }
 
-// scope tells how the entries of an expected dictionary bind.
+// scope defines how an expected dictionary must match: some entries, the first ones, or
+// all.
 type scope string
 
 const (
@@ -102,7 +103,7 @@ var (
 	actionLine = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*) (open|close|half-close)$`)
 )
 
-// Parse reads a transcript. An error tells the line.
+// Parse reads a transcript. An error contains the line number.
 func Parse(name, text string) (*Transcript, error) {
 	t := &Transcript{Name: name}
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {

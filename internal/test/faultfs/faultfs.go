@@ -152,7 +152,7 @@ func New(base vfs.FS, faults ...Fault) *FS {
 	return f
 }
 
-// Set replaces the faults and starts their counts. Without arguments no call fails.
+// Set replaces the faults and resets their counters. Without arguments, no call fails.
 func (f *FS) Set(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -27,7 +27,8 @@ func bind(fd int) (port int, err error) {
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return 0, err
 	}
-	// Not earlier: the kernel could then choose a shared port.
+	// Set the option only after the bind. Otherwise the kernel could choose a port that
+	// another socket shares.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return 0, err
 	}

@@ -153,7 +153,8 @@ func (w *world) actOnce(e *engine.Engine, now int64, sessions []*engine.Session,
 	}
 }
 
-// The test above finds a server that serves jobs twice.
+// TestAtMostOncePlanted checks that livesOnce detects jobs that are served twice, with a
+// policy that permits two attempts.
 func TestAtMostOncePlanted(t *testing.T) {
 	found := false
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {

@@ -118,7 +118,7 @@ func parseAll() func() {
 	}
 }
 
-// unique returns a policy by which jobs are unique by their bodies.
+// unique returns a policy that makes jobs with equal bodies duplicates.
 func unique(string) *engine.Policy { return &engine.Policy{Unique: byBody} }
 
 var byBody = &engine.Key{Name: "body", Of: func(_ *[]byte, body []byte) ([]byte, bool) { return body, true }}

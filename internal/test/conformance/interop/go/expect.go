@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// expectChecks are what clients and tools have been seen to break on when a
-// server did otherwise. Each check is a conversation on one connection.
+// expectChecks test the replies on which clients and tools rely. Each check is a
+// conversation on one connection.
 func expectChecks(addr string) []check {
 	talk := func(lines ...string) func() error {
 		return func() error { return converse("tcp", addr, lines...) }
