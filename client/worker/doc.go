@@ -33,8 +33,8 @@
 // can delete the job. Functions must tolerate this, as with every queue that delivers at
 // least once.
 //
-// The worker logs errors with [log/slog]; see [Options].Logger. Use [Hooks] for counts,
-// measurements and traces. [Options].Use wraps the handler:
+// The worker logs errors with [log/slog]; see [Options].Logger. [Hooks] get the outcome
+// of each job. [Options].Use wraps the handler, for measurements and traces:
 //
 //	func logged(next worker.Handler) worker.Handler {
 //		return func(ctx context.Context, job *worker.Job) error {

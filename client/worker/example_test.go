@@ -129,7 +129,7 @@ func ExampleMux() {
 	// mail to Bob
 }
 
-// Hooks count, measure and trace; here they print.
+// The hooks of this worker print.
 func ExampleHooks() {
 	srv := startExample("to Ann", "to nobody", "later")
 	defer srv.Close()
@@ -148,9 +148,6 @@ func ExampleHooks() {
 		Servers: []string{srv.Addr},
 		Tubes:   []string{"mail"},
 		Hooks: worker.Hooks{
-			Start: func(ctx context.Context, job *worker.Job) context.Context {
-				return ctx // with a span, for example
-			},
 			Finish: func(_ context.Context, job *worker.Job, o worker.Outcome) {
 				fmt.Printf("%s: %s, %v\n", job.Body, o.Action, o.Err)
 				if left--; left == 0 {

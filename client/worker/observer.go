@@ -47,14 +47,6 @@ func (t *observer) noJobs(err error) {
 	}
 }
 
-// panicked is called with the value of a handler's panic.
-func (t *observer) panicked(ctx context.Context, job *Job, value any, stack []byte) {
-	t.log.ErrorContext(ctx, "a handler has panicked", "job", job.ID, "server", job.Server, "panic", value, "stack", string(stack))
-	if t.Panic != nil {
-		t.Panic(ctx, job, value, stack)
-	}
-}
-
 // finished is called at the end of each try.
 func (t *observer) finished(ctx context.Context, job *Job, o Outcome) {
 	level, text := slog.LevelWarn, "a job has failed"

@@ -72,8 +72,8 @@ type Options struct {
 	// [client.Never] means no limit.
 	StopTimeout time.Duration
 
-	// Use wraps the handler; the first function is the outermost. See the package
-	// documentation.
+	// Use wraps the handler, for example to trace it or to recover from its panics; the
+	// first function is the outermost. See the package documentation.
 	Use []func(Handler) Handler
 
 	// Hooks contains functions that the worker calls.
@@ -86,20 +86,12 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Hooks let a program count, measure, trace and log the work of a worker. Each hook can
-// be nil. The goroutines of the jobs call hooks concurrently, and wait for them.
+// Hooks report the outcomes of jobs and the state of servers to a program. Each hook can be
+// nil. The goroutines of the jobs call hooks concurrently, and wait for them.
 type Hooks struct {
-	// Start is called before the handler. It returns the context of the handler, so it
-	// can start a span.
-	Start func(ctx context.Context, job *Job) context.Context
-
-	// Finish is called with the context of Start when the job has been deleted, released,
-	// buried or lost. A handler that ignores its timeout can still be running.
+	// Finish is called when a job has been deleted, released, buried or lost. A handler
+	// that ignores its timeout can still be running.
 	Finish func(ctx context.Context, job *Job, outcome Outcome)
-
-	// Panic is called with the value and the stack of a handler's panic. The job has then
-	// failed, as with an error.
-	Panic func(ctx context.Context, job *Job, value any, stack []byte)
 
 	// Error is called with the error of a reserve, for example because the server is
 	// unreachable. The worker retries with growing pauses.

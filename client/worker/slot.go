@@ -54,9 +54,6 @@ func (s *slot) work(t task) (r report, deleted func(error)) {
 	defer s.busy.Store(false)
 	job := newJob(t.Job, s.opt.Tubes)
 	ctx := s.jobs
-	if s.opt.Hooks.Start != nil {
-		ctx = s.opt.Hooks.Start(ctx, job)
-	}
 	r = report{slot: s, line: t.line, idle: true}
 	if s.opt.MaxTries > 0 && (job.Tries > s.opt.MaxTries || job.Tries == 0 && s.opt.CheckTries) {
 		st, err := job.Stats(ctx)
@@ -134,7 +131,7 @@ var errStuck = fmt.Errorf("%w: it does not return, and no other job runs in its 
 func (s *slot) call(ctx context.Context, job *Job) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			s.observer.panicked(ctx, job, value, debug.Stack())
+			s.observer.log.ErrorContext(ctx, "a handler has panicked", "job", job.ID, "server", job.Server, "panic", value, "stack", string(debug.Stack()))
 			err = fmt.Errorf("worker: panic: %v", value)
 		}
 	}()

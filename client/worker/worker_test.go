@@ -657,9 +657,6 @@ func TestLog(t *testing.T) {
 		}, worker.Options{
 			Hooks: worker.Hooks{
 				Server: func(addr string, err error) { told = append(told, fmt.Sprint(addr, " ", err != nil)) },
-				Panic: func(_ context.Context, job *worker.Job, value any, stack []byte) {
-					told = append(told, fmt.Sprint(job.ID, " ", value, " ", len(stack) > 0))
-				},
 			},
 			Backoff:     func(int) time.Duration { return time.Hour },
 			Concurrency: 1,
@@ -702,7 +699,7 @@ level=INFO msg="connected to the server again" server=memory
 		if diff := cmp.Diff(want, b.log.String()); diff != "" {
 			t.Error(diff)
 		}
-		if want := []string{"memory true", "memory false", "2 oh true", "memory true", "memory false"}; !slices.Equal(told, want) {
+		if want := []string{"memory true", "memory false", "memory true", "memory false"}; !slices.Equal(told, want) {
 			t.Errorf("told %q", told)
 		}
 	})
