@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/certs"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -53,19 +53,9 @@ func addPID(ping *cobra.Command) {
 func ready(ctx context.Context, socket string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/readyz", nil)
-	if err != nil {
-		return false
-	}
-	res, err := (&http.Client{Transport: &http.Transport{DialContext: dial}}).Do(req)
-	if err != nil {
-		return false
-	}
-	res.Body.Close()
-	return res.StatusCode == http.StatusOK
+	server := cliutil.Session{Server: cliutil.Connection{Addr: "unix:" + socket}, Admin: "unix:" + socket}
+	ready, _, err := server.Ready(ctx)
+	return ready && err == nil
 }
 
 // addressOf returns the address of a server and the path of its admin socket, which can

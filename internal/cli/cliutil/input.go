@@ -48,18 +48,21 @@ func (in *Input) start() {
 }
 
 // DefineYes adds the option --yes to a command that asks for confirmation.
-func DefineYes(cmd *cobra.Command, yes *bool) {
-	cmd.Flags().BoolVarP(yes, "yes", "y", false, "do not ask for confirmation")
+func (s *Session) DefineYes(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&s.yes, "yes", "y", false, "do not ask for confirmation")
 }
 
-// Confirm asks the user a question. It returns an error if the answer is no, or if
-// standard input is not a terminal.
-func Confirm(in io.Reader, out io.Writer, question string) error {
+// Confirm asks the user a question, unless --yes was given. It returns an error if the
+// answer is no, or if standard input is not a terminal.
+func (s *Session) Confirm(question string) error {
+	if s.yes {
+		return nil
+	}
 	if !term.IsTerminal(os.Stdin.Fd()) {
 		return exit.UsageError("%s Standard input is not a terminal: confirm with --yes", question)
 	}
-	fmt.Fprintf(out, "%s [y/N] ", question)
-	line, _ := bufio.NewReader(in).ReadString('\n')
+	fmt.Fprintf(s.Err, "%s [y/N] ", question)
+	line, _ := bufio.NewReader(s.In).ReadString('\n')
 	if a := strings.ToLower(strings.TrimSpace(line)); a != "y" && a != "yes" {
 		return errors.New("cancelled")
 	}

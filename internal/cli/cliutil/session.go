@@ -26,6 +26,7 @@ type Session struct {
 	Admin  string       // the address of the admin API as given by --admin, or empty
 	Conn   *client.Conn // set by Connect
 	JSON   bool         // whether to print JSON
+	yes    bool         // whether not to ask for confirmation
 
 	In  io.Reader
 	Out *bufio.Writer // flushed when the command ends

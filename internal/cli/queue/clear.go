@@ -20,7 +20,6 @@ deleted, and neither are jobs that are put later. The command asks for confirmat
 
 func newClear() *cobra.Command {
 	var states stateOption
-	var yes bool
 	s := new(session)
 	cmd := s.adminCommand("clear", "[TUBE...]", "delete the jobs of tubes", clearLong, func(ctx context.Context, a *admin.Client, args []string) error {
 		if err := states.check(); err != nil {
@@ -34,17 +33,17 @@ func newClear() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.clear(ctx, a, tubes, states.given, yes)
+		return s.clear(ctx, a, tubes, states.given)
 	})
 	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
 	s.defineTube(cmd, "delete jobs of `TUBES`, like an argument")
 	states.define(cmd, op.IdleStates, "delete the jobs in these")
-	cliutil.DefineYes(cmd, &yes)
+	s.DefineYes(cmd)
 	return cmd
 }
 
 // clear deletes the jobs of tubes that are in the states.
-func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube, states []string, yes bool) error {
+func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube, states []string) error {
 	var counts []string
 	total := uint64(0)
 	for _, state := range states {
@@ -55,21 +54,19 @@ func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube, stat
 		counts = append(counts, cliutil.Count(n, state+" job"))
 		total += n
 	}
-	if !yes && total > 0 {
-		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("Delete %s of %s?", strings.Join(counts, " and "), listNames(tubes))); err != nil {
+	if total > 0 {
+		if err := s.Confirm(fmt.Sprintf("Delete %s of %s?", strings.Join(counts, " and "), listNames(tubes))); err != nil {
 			return err
 		}
 	}
 	deleted := uint64(0)
 	for i := range tubes {
-		for _, state := range states {
-			n, err := s.runTask(ctx, a, &admin.StartTask{OfTube: admin.OfTube{Tube: tubes[i].Name}, Do: "delete", State: &state})
-			if deleted += n; err != nil {
-				return fmt.Errorf("%w; %s deleted", err, cliutil.Count(deleted, "job"))
-			}
+		n, err := s.changeJobs(ctx, a, admin.StartTask{OfTube: admin.OfTube{Tube: tubes[i].Name}, Do: "delete"}, states, 0)
+		if deleted += n; err != nil {
+			return s.printChanged("deleted", deleted, err)
 		}
 	}
-	return s.printCount("deleted", deleted)
+	return s.printChanged("deleted", deleted, nil)
 }
 
 // listNames names the first tubes of a list.
@@ -110,21 +107,8 @@ func newMove() *cobra.Command {
 		if _, err := a.GetTube(ctx, &of); err != nil { // a task on a missing tube succeeds
 			return err
 		}
-		moved, left := uint64(0), count
-		for _, state := range states.given {
-			in := &admin.StartTask{OfTube: of, Do: "move", State: &state, To: &args[1]}
-			if count > 0 {
-				in.Count = &left
-			}
-			n, err := s.runTask(ctx, a, in)
-			if moved += n; err != nil {
-				return fmt.Errorf("%w; %s moved", err, cliutil.Count(moved, "job"))
-			}
-			if left -= uint32(n); count > 0 && left == 0 {
-				break
-			}
-		}
-		return s.printCount("moved", moved)
+		moved, err := s.changeJobs(ctx, a, admin.StartTask{OfTube: of, Do: "move", To: &args[1]}, states.given, count)
+		return s.printChanged("moved", moved, err)
 	})
 	cmd.Example = "  beanpole move mail mail.later --state delayed\n  beanpole move failed mail --state buried --count 100"
 	states.define(cmd, op.IdleStates, "move the jobs in these")

@@ -34,7 +34,7 @@ type connectionFilter struct {
 
 func newConnections() *cobra.Command {
 	var f connectionFilter
-	var remove, yes bool
+	var remove bool
 	s := new(session)
 	cmd := s.adminCommand("connections", "[ID...]", "list the connected clients, or close some", connectionsLong, func(ctx context.Context, a *admin.Client, args []string) error {
 		for _, arg := range args {
@@ -54,7 +54,7 @@ func newConnections() *cobra.Command {
 		if !remove {
 			return s.printConnections(found)
 		}
-		return s.closeAll(ctx, a, found, yes)
+		return s.closeAll(ctx, a, found)
 	})
 	cmd.Example = "  beanpole connections --holding\n  beanpole connections --idle 1h --tube default\n  beanpole connections --job 17\n  beanpole connections --address 10.0.0.7: --close"
 	fs := cmd.Flags()
@@ -66,7 +66,7 @@ func newConnections() *cobra.Command {
 	fs.BoolVar(&f.waiting, "waiting", false, "select clients that wait for a job")
 	cliutil.DurationVar(fs, &f.idle, "idle", "", 0, 0, "select clients that have sent no command for this `TIME`,\nsuch as 10m, and do not wait for a job")
 	fs.BoolVar(&remove, "close", false, "close the selected connections")
-	cliutil.DefineYes(cmd, &yes)
+	s.DefineYes(cmd)
 	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails only for an undefined flag
 	return cmd
 }
@@ -147,13 +147,13 @@ func activity(c *admin.Connection) string {
 }
 
 // closeAll closes connections.
-func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Connection, yes bool) error {
+func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Connection) error {
 	jobs := 0
 	for i := range all {
 		jobs += all[i].HoldingCount
 	}
-	if !yes && len(all) > 0 {
-		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("Close %s and make %s ready?", cliutil.Count(len(all), "connection"), cliutil.Count(jobs, "job"))); err != nil {
+	if len(all) > 0 {
+		if err := s.Confirm(fmt.Sprintf("Close %s and make %s ready?", cliutil.Count(len(all), "connection"), cliutil.Count(jobs, "job"))); err != nil {
 			return err
 		}
 	}

@@ -26,7 +26,6 @@ var failuresDo = map[string]string{"kick": "buried delayed", "redrive": "buried"
 
 func newFailures() *cobra.Command {
 	var reason, do string
-	var yes bool
 	var limit int
 	s := new(session)
 	cmd := s.adminCommand("failures", "[TUBE...]", "group failed jobs by reason, or retry them", failuresLong, func(ctx context.Context, a *admin.Client, args []string) error {
@@ -47,7 +46,7 @@ func newFailures() *cobra.Command {
 			s.Note("a sample of %d of %d jobs", all.Looked, *all.Total)
 		}
 		if do != "" {
-			return s.changeFailures(ctx, a, groups, do, yes)
+			return s.changeFailures(ctx, a, groups, do)
 		}
 		return cliutil.PrintList(&s.Session, groups, "JOBS TUBE:8 STATE CLASS:8 FIRST LAST REASON:10", func(g *admin.FailureGroup) []any {
 			return []any{g.Jobs, g.Tube, g.State, g.Class, moment(g.First), moment(g.Last), g.Reason}
@@ -59,14 +58,14 @@ func newFailures() *cobra.Command {
 	cmd.Flags().StringVar(&do, "do", "", "`ACTION` on the jobs: kick, redrive or delete")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list at most `N` groups, up to 1000")
 	cmd.RegisterFlagCompletionFunc("do", cobra.FixedCompletions([]string{"delete", "kick", "redrive"}, cobra.ShellCompDirectiveNoFileComp))
-	cliutil.DefineYes(cmd, &yes)
+	s.DefineYes(cmd)
 	return cmd
 }
 
 // changeFailures runs a task for the jobs of each group.
-func (s *session) changeFailures(ctx context.Context, a *admin.Client, groups []admin.FailureGroup, do string, yes bool) error {
-	if !yes && len(groups) > 0 {
-		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("%s the jobs of %s?", strings.ToUpper(do[:1])+do[1:], cliutil.Count(len(groups), "group"))); err != nil {
+func (s *session) changeFailures(ctx context.Context, a *admin.Client, groups []admin.FailureGroup, do string) error {
+	if len(groups) > 0 {
+		if err := s.Confirm(fmt.Sprintf("%s the jobs of %s?", strings.ToUpper(do[:1])+do[1:], cliutil.Count(len(groups), "group"))); err != nil {
 			return err
 		}
 	}
@@ -75,8 +74,8 @@ func (s *session) changeFailures(ctx context.Context, a *admin.Client, groups []
 	for _, g := range groups {
 		n, err := s.runTask(ctx, a, &admin.StartTask{OfTube: admin.OfTube{Tube: g.Tube}, Do: do, State: &g.State, Q: &g.Q})
 		if changed += n; err != nil {
-			return fmt.Errorf("%w; %s %s", err, cliutil.Count(changed, "job"), done)
+			return s.printChanged(done, changed, err)
 		}
 	}
-	return s.printCount(done, changed)
+	return s.printChanged(done, changed, nil)
 }

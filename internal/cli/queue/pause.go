@@ -79,14 +79,13 @@ func newResume() *cobra.Command {
 // newPauses returns a command that applies do to tubes and patterns. do returns the
 // number of tubes that it changed one by one.
 func (s *session) newPauses(name, short, long string, do func(ctx context.Context, a *admin.Client, name string) (tubes int, err error)) *cobra.Command {
-	var yes bool
 	cmd := s.adminCommand(name, "[TUBE...]", short, long, func(ctx context.Context, a *admin.Client, args []string) error {
 		names := s.tubeNames(args)
 		if len(names) == 0 {
 			return errNoTube
 		}
-		if i := slices.IndexFunc(names, isPattern); i >= 0 && !yes {
-			if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("%s all tubes that match %s?", strings.ToUpper(name[:1])+name[1:], names[i])); err != nil {
+		if i := slices.IndexFunc(names, isPattern); i >= 0 {
+			if err := s.Confirm(fmt.Sprintf("%s all tubes that match %s?", strings.ToUpper(name[:1])+name[1:], names[i])); err != nil {
 				return err
 			}
 		}
@@ -103,6 +102,6 @@ func (s *session) newPauses(name, short, long string, do func(ctx context.Contex
 		return s.printCount(name+"d", uint64(changed))
 	})
 	s.defineTube(cmd, name+" `TUBES`, like an argument")
-	cliutil.DefineYes(cmd, &yes)
+	s.DefineYes(cmd)
 	return cmd
 }

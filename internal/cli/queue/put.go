@@ -62,20 +62,7 @@ func newPut() *cobra.Command {
 		}
 		b := cliutil.NewBar(shown, "jobs")
 		defer b.End()
-		put := 0
-		return s.putAll(ctx, jobs, func(ids []uint64, _ []line) error {
-			for _, id := range ids {
-				if id == 0 {
-					continue
-				}
-				if err := s.Print(map[string]uint64{"id": id}, "%d", id); err != nil {
-					return err
-				}
-			}
-			put += len(ids)
-			b.Show(0, 0, put)
-			return nil
-		})
+		return s.putAll(ctx, jobs, b)
 	})
 	cmd.Long = putLong
 	cmd.Example = `  beanpole put mail 'to: a@example.com'
@@ -122,19 +109,8 @@ func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, erro
 		return nil, err
 	}
 	job := jobjson.Job{Tube: opt.tube, Priority: opt.pri, Delay: wholeSeconds(opt.delay), TTR: wholeSeconds(opt.ttr)}
-	switch {
-	case opt.lines:
-		return func(yield func(line, error) bool) {
-			lines := lineReader{Reader: bufio.NewReader(in)}
-			for body, err := range lines.all {
-				job.BodyBase64 = &body
-				if !yield(line{job, lines.number}, err) {
-					return
-				}
-			}
-		}, nil
-	case opt.ndjson:
-		return fromJSON(&lineReader{Reader: bufio.NewReader(in)}, job), nil
+	if opt.lines || opt.ndjson {
+		return opt.each(bufio.NewReader(in), job), nil
 	}
 	body := []byte(strings.Join(args, "")) // at most one
 	var err error
@@ -148,91 +124,90 @@ func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, erro
 	return func(yield func(line, error) bool) { yield(line{Job: job}, nil) }, err
 }
 
-// fromJSON returns the jobs of the lines that are not empty. unsaid has the default
-// values.
-func fromJSON(lines *lineReader, unsaid jobjson.Job) iter.Seq2[line, error] {
+// each returns the jobs of the lines, in JSON or as bodies. Empty lines of JSON are
+// skipped. unsaid has the values that a line does not set.
+func (opt *putOptions) each(in *bufio.Reader, unsaid jobjson.Job) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
-		for text, err := range lines.all {
-			var job jobjson.Job
-			if err == nil {
-				if len(bytes.TrimSpace(text)) == 0 {
-					continue
-				}
-				if job, err = jobjson.Read(text, unsaid); err == nil {
-					err = client.CheckTube(job.Tube)
-				}
-				if err == nil && job.State == "buried" {
-					err = errors.New("put cannot bury a job; use 'beanpole import'")
-				}
-				if err != nil {
-					err = fmt.Errorf("line %d: %w", lines.number, err)
+		for number := 1; ; number++ {
+			text, err := in.ReadBytes('\n')
+			if errors.Is(err, io.EOF) {
+				if err = nil; len(text) == 0 {
+					return
 				}
 			}
-			if !yield(line{job, lines.number}, err) {
+			if opt.ndjson && err == nil && len(bytes.TrimSpace(text)) == 0 {
+				continue
+			}
+			one := line{unsaid, number}
+			switch {
+			case err != nil:
+			case opt.ndjson:
+				if one.Job, err = readJob(text, unsaid); err != nil {
+					err = fmt.Errorf("line %d: %w", number, err)
+				}
+			default:
+				text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+				one.BodyBase64 = &text
+			}
+			if !yield(one, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// A lineReader reads lines of any length.
-type lineReader struct {
-	*bufio.Reader
-	number int   // number of the last line, from 1
-	offset int64 // offset of the next line, in bytes
-}
-
-// all yields copies of the lines, without line ends.
-func (l *lineReader) all(yield func([]byte, error) bool) {
-	for {
-		line, err := l.ReadBytes('\n')
-		switch {
-		case err != nil && !errors.Is(err, io.EOF):
-			yield(nil, err)
-			return
-		case len(line) == 0:
-			return
-		}
-		l.number++
-		l.offset += int64(len(line))
-		if !yield(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil) {
-			return
-		}
+// readJob returns a job in JSON that can be put.
+func readJob(text []byte, unsaid jobjson.Job) (jobjson.Job, error) {
+	job, err := jobjson.Read(text, unsaid)
+	if err == nil {
+		err = client.CheckTube(job.Tube)
 	}
+	if err == nil && job.State == "buried" {
+		err = errors.New("put cannot bury a job; use 'beanpole import'")
+	}
+	return job, err
 }
 
 // putBatch is the number of jobs per round trip.
 const putBatch = 500
 
-// putAll puts jobs in batches. It calls each with every batch and its ids, which are zero
-// for jobs that were not put. Its error is about the first of those.
-func (s *session) putAll(ctx context.Context, jobs iter.Seq2[line, error], each func(ids []uint64, batch []line) error) error {
+// putAll puts jobs in batches and prints their ids. Its error is about the first job that
+// was not put.
+func (s *session) putAll(ctx context.Context, jobs iter.Seq2[line, error], b *cliutil.Bar) error {
+	done := 0
 	var batch []line
-	put := func() error {
-		jobs := make([]client.NewJob, len(batch))
-		for i := range batch {
-			j := &batch[i].Job
-			jobs[i] = client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: &j.Priority, TTR: ofSeconds(j.TTR), Delay: ofSeconds(jobjson.DelayAgain(j))}
-		}
-		ids, err := s.Conn.PutMany(ctx, jobs)
-		if err := each(ids, batch); err != nil {
-			return err
-		}
-		err = s.notPut(ctx, batch, err)
-		batch = nil
-		return err
-	}
 	for l, end := range jobs {
 		if end == nil {
 			batch = append(batch, l)
 		}
 		if end != nil || len(batch) == putBatch {
-			if err := cmp.Or(put(), end); err != nil {
+			if err := cmp.Or(s.putSome(ctx, batch), end); err != nil {
 				return err
 			}
+			done += len(batch)
+			b.Show(0, 0, done)
+			batch = nil
 		}
 	}
-	return put()
+	return s.putSome(ctx, batch)
+}
+
+func (s *session) putSome(ctx context.Context, batch []line) error {
+	jobs := make([]client.NewJob, len(batch))
+	for i := range batch {
+		j := &batch[i].Job
+		jobs[i] = client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: &j.Priority, TTR: ofSeconds(j.TTR), Delay: ofSeconds(jobjson.DelayAgain(j))}
+	}
+	ids, err := s.Conn.PutMany(ctx, jobs)
+	for _, id := range ids {
+		if id == 0 {
+			continue
+		}
+		if err := s.Print(map[string]uint64{"id": id}, "%d", id); err != nil {
+			return err
+		}
+	}
+	return s.notPut(ctx, batch, err)
 }
 
 // notPut returns the error of the first job of a batch that was not put.

@@ -21,29 +21,15 @@ func newRedrive() *cobra.Command {
 	var count uint32
 	s := new(session)
 	cmd := s.adminCommand("redrive", "TUBE", "return dead jobs to the tubes they came from", redriveLong, func(ctx context.Context, a *admin.Client, args []string) error {
-		in := &admin.StartTask{OfTube: admin.OfTube{Tube: args[0]}, Do: "redrive"}
+		in := admin.StartTask{OfTube: admin.OfTube{Tube: args[0]}, Do: "redrive"}
 		if to != "" {
 			if err := client.CheckTube(to); err != nil {
 				return err
 			}
 			in.To = &to
 		}
-		total := uint64(0)
-		for _, state := range []string{"buried", "ready"} {
-			in.State = &state
-			if count > 0 {
-				if total >= uint64(count) {
-					break
-				}
-				in.Count = new(count - uint32(total))
-			}
-			n, err := s.runTask(ctx, a, in)
-			if err != nil {
-				return err
-			}
-			total += n
-		}
-		return s.printCount("redriven", total)
+		redriven, err := s.changeJobs(ctx, a, in, []string{"buried", "ready"}, count)
+		return s.printChanged("redriven", redriven, err)
 	})
 	cmd.Example = "  beanpole redrive mail.dead\n  beanpole redrive failed --to mail --count 10"
 	fs := cmd.Flags()

@@ -92,6 +92,33 @@ func (s *session) printCount(what string, n uint64) error {
 	return s.Print(map[string]uint64{what: n}, "%s %d", what, n)
 }
 
+// changeJobs runs a task for the jobs of a tube in each of the states, up to count jobs,
+// and returns the number of jobs that it changed. A count of zero is unlimited.
+func (s *session) changeJobs(ctx context.Context, a *admin.Client, task admin.StartTask, states []string, count uint32) (changed uint64, err error) {
+	for _, state := range states {
+		task.State = &state
+		if count > 0 {
+			task.Count = new(count - uint32(changed))
+			if *task.Count == 0 {
+				break
+			}
+		}
+		n, err := s.runTask(ctx, a, &task)
+		if changed += n; err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// printChanged prints the number of changed jobs, or returns err with that number.
+func (s *session) printChanged(done string, changed uint64, err error) error {
+	if err != nil {
+		return fmt.Errorf("%w; %s %s", err, cliutil.Count(changed, "job"), done)
+	}
+	return s.printCount(done, changed)
+}
+
 // runTask runs a task on the server, shows its progress and returns the number of jobs
 // that it changed. If ctx ends, it cancels the task.
 func (s *session) runTask(ctx context.Context, a *admin.Client, in *admin.StartTask) (uint64, error) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/charmbracelet/x/term"
@@ -64,24 +63,13 @@ const agesAtOnce = 100
 type topServer struct {
 	*cliutil.Session
 	ctx   context.Context
-	mu    sync.Mutex    // a sequence of commands uses one tube
 	admin *admin.Client // nil if there is no admin API
 }
 
-// do runs an operation. It runs one at a time.
-func (t *topServer) do(f func() error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.Server.Explain(t.ctx, f())
-}
-
 // Snapshot implements top.Server.
-func (t *topServer) Snapshot(onScreen []string) (snap top.Snapshot, err error) {
-	err = t.do(func() (err error) {
-		snap, err = t.snapshot(onScreen)
-		return err
-	})
-	return snap, err
+func (t *topServer) Snapshot(onScreen []string) (top.Snapshot, error) {
+	snap, err := t.snapshot(onScreen)
+	return snap, t.Server.Explain(t.ctx, err)
 }
 
 func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
@@ -175,16 +163,13 @@ func (t *topServer) age(tube string) (time.Duration, error) {
 
 // Pause implements top.Server.
 func (t *topServer) Pause(tube string, d time.Duration) error {
-	return t.do(func() error { return t.Conn.PauseTube(t.ctx, tube, d) })
+	return t.Server.Explain(t.ctx, t.Conn.PauseTube(t.ctx, tube, d))
 }
 
 // Kick implements top.Server.
-func (t *topServer) Kick(tube string, count int) (n int, err error) {
-	err = t.do(func() (err error) {
-		n, err = t.Conn.Kick(t.ctx, tube, count)
-		return err
-	})
-	return n, err
+func (t *topServer) Kick(tube string, count int) (int, error) {
+	n, err := t.Conn.Kick(t.ctx, tube, count)
+	return n, t.Server.Explain(t.ctx, err)
 }
 
 // sweepBatch limits the jobs that one flush-tube deletes, and so the time that it takes.
@@ -192,29 +177,21 @@ const sweepBatch = 100_000
 
 // Clear implements top.Server.
 func (t *topServer) Clear(tube, state string) (n int, err error) {
-	err = t.do(func() error {
-		for more := sweepBatch; more == sweepBatch && err == nil; n += more {
-			more, err = t.Conn.FlushTube(t.ctx, client.Selection{Tube: tube, State: client.State(state), Limit: sweepBatch})
-		}
-		if errors.Is(err, client.ErrUnknownCommand) {
-			return errors.New("the server has no flush-tube; only a beanpole can clear a tube")
-		}
-		return ignoreNotFound(err)
-	})
-	return n, err
+	for more := sweepBatch; more == sweepBatch && err == nil; n += more {
+		more, err = t.Conn.FlushTube(t.ctx, client.Selection{Tube: tube, State: client.State(state), Limit: sweepBatch})
+	}
+	if errors.Is(err, client.ErrUnknownCommand) {
+		return n, errors.New("the server has no flush-tube; only a beanpole can clear a tube")
+	}
+	return n, t.Server.Explain(t.ctx, ignoreNotFound(err))
 }
 
 // Look implements top.Server.
-func (t *topServer) Look(tube, state string) (text string, err error) {
-	err = t.do(func() error {
-		text = "no job is " + state
-		id, body, err := t.Conn.PeekTube(t.ctx, tube, client.State(state))
-		if err != nil {
-			return ignoreNotFound(err)
-		}
-		job, err := withStats(t.ctx, t.Conn, t.admin, id, body)
-		text = fmt.Sprintf("%s\n%d bytes:\n\n%s", describe(&job), len(body), printable(body))
-		return err
-	})
-	return text, err
+func (t *topServer) Look(tube, state string) (string, error) {
+	id, body, err := t.Conn.PeekTube(t.ctx, tube, client.State(state))
+	if err != nil {
+		return "no job is " + state, t.Server.Explain(t.ctx, ignoreNotFound(err))
+	}
+	job, err := withStats(t.ctx, t.Conn, t.admin, id, body)
+	return fmt.Sprintf("%s\n%d bytes:\n\n%s", describe(&job), len(body), printable(body)), t.Server.Explain(t.ctx, err)
 }

@@ -266,7 +266,7 @@ func (r *jobRunner) execute(cmd *exec.Cmd) (reason string, err error) {
 		out.Close()
 		return "", err
 	}
-	var last lastLine
+	var last tail
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -278,41 +278,34 @@ func (r *jobRunner) execute(cmd *exec.Cmd) (reason string, err error) {
 	case <-copied:
 	case <-time.After(stderrGrace): // a child that still runs has the pipe
 	}
-	return last.text(), err
+	return last.line(), err
 }
 
 // stderrGrace is the time to read the last output of a command after its end.
 const stderrGrace = 100 * time.Millisecond
 
-// A lastLine keeps the start of the last line written that is not blank.
-type lastLine struct {
+// A tail keeps the last bytes written, up to maxTail.
+type tail struct {
 	mu   sync.Mutex
-	line []byte
-	full bool // the line has ended
+	text []byte
 }
 
-// maxLastLine is the maximum size of a kept line, in bytes.
-const maxLastLine = 1 << 10
+const maxTail = 4 << 10
 
-func (l *lastLine) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(p) {
-		if l.full && len(bytes.TrimSpace(line)) > 0 {
-			l.line, l.full = l.line[:0], false
-		}
-		if !l.full {
-			l.line = append(l.line, line[:min(len(line), maxLastLine-len(l.line))]...)
-		}
-		l.full = l.full || bytes.HasSuffix(line, []byte("\n"))
-	}
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-maxTail):]
 	return len(p), nil
 }
 
-func (l *lastLine) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.line)
+// line returns the last line that is not blank.
+func (t *tail) line() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.TrimSpace(string(t.text))
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // stdout returns the standard output of commands. It is a file, so that nothing is
