@@ -17,14 +17,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// The files of a beanstalkd are taken over whole, at whatever operation that is
-// interrupted by a power cut or by a call that fails, and then begun again.
+// The server adopts beanstalkd's files completely, whichever operation a power cut or a
+// failing call interrupts, when it starts again.
 func TestAdopt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		theirs := filesOfBeanstalkd(t)
 		start := func(name string, seed uint64) *world {
 			w := newWorld(t, name, seed, journal.Options{SegmentSize: 4096})
-			w.disk = theirs.Crash(newRand(0)) // a copy: all is synced
+			w.disk = theirs.Crash(newRand(0)) // a copy, because all is synced
 			w.fsys = faultfs.New(w.disk)
 			return w
 		}
@@ -34,7 +34,7 @@ func TestAdopt(t *testing.T) {
 			w.fatalf("%v", err)
 		}
 		if len(want.jobs) < 30 {
-			w.fatalf("only %d jobs were taken over", len(want.jobs))
+			w.fatalf("only %d jobs were adopted", len(want.jobs))
 		}
 		calls := w.disk.Ops()
 		w.kill()
@@ -59,7 +59,8 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// filesOfBeanstalkd returns a disk with such files, about all kinds of jobs.
+// filesOfBeanstalkd returns a disk with beanstalkd's files, which contain jobs in all
+// states.
 func filesOfBeanstalkd(t *testing.T) *memfs.FS {
 	t.Helper()
 	rng, eng := newRand(3), engine.New(engine.Options{})
@@ -76,9 +77,9 @@ func filesOfBeanstalkd(t *testing.T) *memfs.FS {
 	return fsys
 }
 
-// mustAdopt starts servers, with power cuts or until the fault is gone, until
-// one is there, and reports whether anything was in its way. It must find what
-// is wanted, and so must the next.
+// mustAdopt starts servers, with power cuts or until the fault is gone, until a start
+// succeeds. It reports whether the first start failed. This start and the next must find
+// the state want.
 func (w *world) mustAdopt(want *state, cause error) (hindered bool) {
 	w.t.Helper()
 	found, err := w.start()
@@ -91,13 +92,13 @@ func (w *world) mustAdopt(want *state, cause error) (hindered bool) {
 			w.crash()
 		}
 		if found, err = w.start(); err != nil {
-			w.fatalf("start after that: %v", err)
+			w.fatalf("start after the fault: %v", err)
 		}
 	}
 	hindered = hindered || w.fsys.Fired() > 0 || w.dark()
 	for range 2 {
 		if !want.explains(found, time.Now(), false) || found.last != want.last {
-			w.fatalf("undisturbed (-) and now (+):\n%s", want.diff(found, time.Now()))
+			w.fatalf("state after an undisturbed (-) and this (+) adoption:\n%s", want.diff(found, time.Now()))
 		}
 		if w.dark() {
 			w.powerCut()
@@ -113,8 +114,8 @@ func (w *world) mustAdopt(want *state, cause error) (hindered bool) {
 	return hindered
 }
 
-// keepsTheirFiles wants the files to have other names, and nothing else to have
-// happened to them.
+// keepsTheirFiles checks that beanstalkd's files were renamed and are otherwise
+// unchanged.
 func (w *world) keepsTheirFiles() {
 	w.t.Helper()
 	names, err := w.disk.List(dir)
@@ -124,13 +125,13 @@ func (w *world) keepsTheirFiles() {
 	kept := 0
 	for _, name := range names {
 		if strings.HasPrefix(name, "binlog.") {
-			w.fatalf("%s is still there", name)
+			w.fatalf("%s was not renamed", name)
 		}
 		if strings.HasPrefix(name, "beanstalkd-binlog.") {
 			kept++
 		}
 	}
 	if kept < 3 {
-		w.fatalf("%d of their files are kept: %v", kept, names)
+		w.fatalf("%d files of beanstalkd are kept: %v", kept, names)
 	}
 }

@@ -23,16 +23,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// Clients talk to a whole server through connections, and it dies. Their own
-// account must be right after each restart.
+// Clients connect to a whole server, which is killed several times. After each restart
+// the server has the jobs that the clients' account requires.
 func TestClients(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		livesOfClients(t, name, seed, func(*rand.Rand) network { return memnet.Listen() })
 	})
 }
 
-// On Linux, clients are served by event loops: the simulated ones are, too, by sockets whose
-// reads and writes are as short as the dice say.
+// On Linux, event loops serve the clients. This test simulates their sockets, with random
+// short reads and writes.
 func TestClientsOfLoops(t *testing.T) {
 	eachSeed(t, 8, func(t *testing.T, name string, seed uint64) {
 		livesOfClients(t, name, seed, func(rng *rand.Rand) network {
@@ -71,15 +71,16 @@ func livesOfClients(t *testing.T, name string, seed uint64, connect func(*rand.R
 	w.kill()
 }
 
-// An account is what the clients of a world know of their jobs, by body.
+// An account contains the results that the clients of a world have received for their
+// jobs, by body.
 type account struct {
 	*ledger.Ledger[string]
 	world   *world
 	connect func(*rand.Rand) network
 }
 
-// serve runs a server and some clients, until these have done enough or hear of
-// an error.
+// serve runs a server and some clients until the clients have done enough or get an
+// error.
 func (a *account) serve(round int) {
 	rng := a.world.rng
 	opt := server.Options{
@@ -114,7 +115,7 @@ func (a *account) serve(round int) {
 		}
 		synctest.Wait()
 		if seeds.Race {
-			continue // it does not know that the goroutines wait whose state Check reads
+			continue // it does not know that the goroutines whose state Check reads are waiting
 		}
 		if err := srv.Check(); err != nil {
 			a.world.fatalf("%v", err)
@@ -129,7 +130,7 @@ func (a *account) serve(round int) {
 	synctest.Wait()
 }
 
-// audit holds the account against what a server has that was just started.
+// audit compares the account with the jobs of a server that has just started.
 func (a *account) audit() {
 	w := a.world
 	w.t.Helper()
@@ -148,7 +149,7 @@ func (a *account) audit() {
 	}
 }
 
-// A client is a producer, a worker, and somebody who looks after the queue.
+// A client puts jobs, works on jobs, and manages the queue.
 type client struct {
 	*account
 	person
@@ -158,7 +159,7 @@ type client struct {
 	rng    *rand.Rand
 	name   string
 	used   string // the tube in use
-	crowds int    // it has put so many
+	crowds int    // number of crowds that it has put
 }
 
 func newClient(a *account, net network, rng *rand.Rand, name string) *client {
@@ -170,19 +171,19 @@ func newClient(a *account, net network, rng *rand.Rand, name string) *client {
 func (c *client) dial() {
 	var err error
 	if c.nc, err = c.net.Dial(); err != nil {
-		panic(err) // it is closed after its clients
+		panic(err) // the network is closed after its clients
 	}
 	c.in = bufio.NewReader(c.nc)
 }
 
-// put notes a put, of a job that others may clear or not.
+// put records a put of a job. If cleared is true, other clients can clear the job.
 func (c *client) put(body string, cleared bool) {
 	if c.Put(body); cleared {
 		c.Clear(body)
 	}
 }
 
-// work ends when the client has done enough or the server has answered with an
+// work returns when the client has done enough, or when the server has answered with an
 // error.
 func (c *client) work() {
 	defer func() { c.nc.Close() }()
@@ -205,7 +206,8 @@ func (c *client) work() {
 	}
 }
 
-// reconnect hangs up, in the middle of something or not, and connects again.
+// reconnect closes the connection, sometimes in the middle of a command, and connects
+// again.
 func (c *client) reconnect() bool {
 	io.WriteString(c.nc, []string{"", "reserve\r\n", "reserve\r\npeek 1\r\n", "put 0 0 1 10\r\nx", "list-tubes\r\nstats\r\n", "quit\r\n"}[c.rng.IntN(6)])
 	if c.rng.IntN(2) == 0 {
@@ -216,8 +218,8 @@ func (c *client) reconnect() bool {
 	return c.greet()
 }
 
-// do sends a command and returns the words of the answer; ok is false if it is
-// an error of the server's.
+// do sends a command and returns the words of the reply. ok is false if the server
+// reports an internal error.
 func (c *client) do(format string, args ...any) (words []string, ok bool) {
 	fmt.Fprintf(c.nc, format, args...)
 	line, err := c.in.ReadString('\n')

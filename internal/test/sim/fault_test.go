@@ -14,9 +14,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// Every file call of a server's life fails, one in each run, in every flavour.
-// Whatever was acknowledged survives kill -9 and power cuts; what is in memory
-// when the disk is well again is what a restart finds.
+// Each file call of a server's life fails, one per run, in every way. Acknowledged
+// changes survive kill -9 and power cuts. When the disk works again, a restart finds the
+// state in memory.
 func TestEveryCallFails(t *testing.T) {
 	for _, sync := range []time.Duration{0, 20 * time.Millisecond} {
 		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ENOSPC} {
@@ -41,7 +41,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// lifeWithFault reports whether the fault happened.
+// lifeWithFault reports whether the fault occurred.
 func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired bool) {
 	w := newWorld(t, fault.String(), 32, journal.Options{SegmentSize: 1024, Sync: sync})
 	w.habits = habits{largest: 20, many: 12}
@@ -50,7 +50,7 @@ func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired
 		w.mustBeOf(fault, err)
 		w.fsys.Set()
 		if err := w.boot(); err != nil {
-			w.fatalf("start when the disk is well again: %v", err)
+			w.fatalf("start after the disk recovered: %v", err)
 		}
 		w.kill()
 		return true
@@ -66,7 +66,7 @@ func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired
 	w.fsys.Set()
 	w.heals()
 
-	w.fsys.Set(fault) // once more, to fail the shutdown
+	w.fsys.Set(fault) // again, for the shutdown
 	w.stopOrFail(fault)
 	fired = fired || w.fsys.Fired() > 0
 	w.fsys.Set()
@@ -77,7 +77,7 @@ func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired
 	return fired
 }
 
-// mustBeOf wants an error to be the fault's.
+// mustBeOf checks that the fault caused the error.
 func (w *world) mustBeOf(fault faultfs.Fault, err error) {
 	w.t.Helper()
 	if !errors.Is(err, fault.Err) {
@@ -85,7 +85,7 @@ func (w *world) mustBeOf(fault faultfs.Fault, err error) {
 	}
 }
 
-// workWithFaults does some turns, which may fail.
+// workWithFaults runs some turns, which can fail.
 func (w *world) workWithFaults(fault faultfs.Fault, turns int) {
 	w.t.Helper()
 	for range turns {
@@ -99,8 +99,8 @@ func (w *world) workWithFaults(fault faultfs.Fault, turns int) {
 	}
 }
 
-// lookAfterPowerCut starts a server beside the one that runs, on what a power
-// cut would leave of the disk now.
+// lookAfterPowerCut starts a second server on a copy of the disk after a power cut at
+// this moment.
 func (w *world) lookAfterPowerCut() {
 	w.t.Helper()
 	other := *w
@@ -116,8 +116,8 @@ func (w *world) lookAfterPowerCut() {
 	other.kill()
 }
 
-// heals wants the server to get well by itself within two seconds, and the disk
-// to say then what the memory does.
+// heals checks that the server recovers within two seconds without help, and that disk
+// and memory agree then.
 func (w *world) heals() {
 	w.t.Helper()
 	time.Sleep(2 * time.Second)
@@ -128,7 +128,7 @@ func (w *world) heals() {
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
 	if st := w.stats(); st.Bytes > 3*w.opt.SegmentSize {
-		w.fatalf("cleaning does not go on: %+v", st)
+		w.fatalf("cleaning does not continue: %+v", st)
 	}
 	var outcome engine.Outcome
 	err := w.broker.Call(func(e *engine.Engine, now int64) {
@@ -138,13 +138,13 @@ func (w *world) heals() {
 		e.Close(now, s)
 	})
 	if err != nil || outcome != engine.OK {
-		w.fatalf("a put when the disk is well again: %v, %v", outcome, err)
+		w.fatalf("a put after the disk recovered: %v, %v", outcome, err)
 	}
 	if w.log.has("journal write failed") && !w.log.has("journal recovered") {
-		w.fatalf("it did not say that it is well")
+		w.fatalf("the log has no message that the journal recovered")
 	}
 	had := w.state()
-	w.within(func() { w.history.acked = len(w.history.facts) }) // those too that failed: they are in memory
+	w.within(func() { w.history.acked = len(w.history.facts) }) // failed changes count: they are in memory
 	w.kill()
 	if err := w.boot(); err != nil {
 		w.fatalf("start after healing: %v", err)
@@ -154,15 +154,15 @@ func (w *world) heals() {
 	}
 }
 
-// state returns what the server has.
+// state returns the server's state.
 func (w *world) state() (s *state) {
 	w.broker.Call(func(e *engine.Engine, _ int64) { s = stateOf(e, w.epoch) })
 	synctest.Wait()
 	return s
 }
 
-// stopOrFail shuts the server down; what had been acknowledged must be there
-// either way.
+// stopOrFail shuts the server down. Even if the shutdown fails, the next server must find
+// all acknowledged changes.
 func (w *world) stopOrFail(fault faultfs.Fault) {
 	w.t.Helper()
 	if err := w.stop(); err != nil {
@@ -172,8 +172,8 @@ func (w *world) stopOrFail(fault faultfs.Fault) {
 	synctest.Wait()
 }
 
-// A pause that ends with its tube while nothing can be written, because calls
-// fail or the disk is full, is not back after a restart.
+// A pause ends with its tube while nothing can be written, because calls fail or the disk
+// is full. A restart does not bring the pause back.
 func TestPauseEndsWithTube(t *testing.T) {
 	for name, hinder := range map[string]func(w *world, on bool){
 		"failing disk": func(w *world, on bool) {
@@ -187,7 +187,7 @@ func TestPauseEndsWithTube(t *testing.T) {
 			if on {
 				w.disk.SetLimit(1)
 				w.fill(100)
-				for range 200 { // what room there is for anything else
+				for range 200 { // fill the room for other changes
 					w.broker.Call(func(e *engine.Engine, now int64) { e.Pause(now, []byte("mail"), 5000) })
 				}
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 )
 
-// fill puts jobs until that is refused for lack of room, and returns how many
-// there were. The outcome of each that is refused is OutOfMemory.
+// fill puts jobs until the disk is full, and returns the number of puts. The outcome of a
+// refused put is OutOfMemory.
 func (w *world) fill(size int) (n int) {
 	w.t.Helper()
 	for outcome := engine.OK; outcome == engine.OK; n++ {
@@ -34,13 +34,13 @@ func (w *world) fill(size int) (n int) {
 	return n - 1
 }
 
-// deleteAll deletes all jobs but those to keep, a few in each turn, in random
-// order.
+// deleteAll deletes all jobs except those that keep selects, a few in each turn, in
+// random order.
 func (w *world) deleteAll(keep func(c engine.Change) bool) {
 	w.t.Helper()
 	var ids []uint64
 	w.broker.Call(func(e *engine.Engine, now int64) {
-		w.workload.leave(e, now) // they hold some
+		w.workload.leave(e, now) // its sessions hold some jobs
 		w.workload = nil
 		for c := range e.Snapshots {
 			if !keep(c) {
@@ -71,14 +71,14 @@ func (w *world) deleteAll(keep func(c engine.Change) bool) {
 	}
 }
 
-// none and some say which jobs deleteAll keeps. One that is larger than a
-// segment can hinder cleaning: what is set aside for that has no room for it.
+// none and some select the jobs that deleteAll keeps. A job that is larger than a segment
+// can prevent cleaning, because the reserve for cleaning has no room for it.
 func none(engine.Change) bool   { return false }
 func some(c engine.Change) bool { return c.ID%50 == 0 && c.BodyLen < 1000 }
 
-// A full disk refuses puts, and nothing but puts and changes of state, until
-// jobs are deleted; that happens again and again, with restarts of all kinds in
-// between and jobs of all sizes, some larger than a segment.
+// A full disk refuses only puts and changes of state, until jobs are deleted. The disk
+// fills several times, with restarts of all kinds in between. Some jobs are larger than a
+// segment.
 func TestFullDisk(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, journal.Options{SegmentSize: 2048 << (seed % 3)})
@@ -88,9 +88,9 @@ func TestFullDisk(t *testing.T) {
 		for range 4 {
 			w.fill(1 + w.rng.IntN(1000<<w.rng.IntN(5)))
 			w.restartWhileFull()
-			w.turn(20) // anything may be refused, nothing may break
+			w.turn(20) // the server can refuse commands, but must not fail
 			w.deleteAll(some)
-			time.Sleep(5 * time.Second) // cleaning finds room by itself
+			time.Sleep(5 * time.Second) // cleaning frees room
 			synctest.Wait()
 			if n := w.fill(200); n < 150 {
 				w.fatalf("only %d jobs fit after all were deleted: %+v", n, w.stats())
@@ -108,7 +108,7 @@ func (w *world) mustBoot() {
 	}
 }
 
-// restartWhileFull ends the server in some way, or not, and starts it again.
+// restartWhileFull stops the server in a random way and starts it again, or does nothing.
 func (w *world) restartWhileFull() {
 	w.t.Helper()
 	switch w.rng.IntN(4) {
@@ -126,8 +126,8 @@ func (w *world) restartWhileFull() {
 	w.mustBoot()
 }
 
-// Others fill the disk and make room again: nobody but who puts is refused, and
-// that only as long as it is full.
+// Other programs fill the disk and free it again. The server refuses only puts, and only
+// while the disk is full.
 func TestOthersFillDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "", 1, journal.Options{SegmentSize: 4096})
@@ -137,14 +137,14 @@ func TestOthersFillDisk(t *testing.T) {
 			w.disk.SetLimit(1)
 			w.fill(500)
 			if !w.log.has("no room for the journal") {
-				w.fatalf("it does not say that the disk is full")
+				w.fatalf("the log has no message that the disk is full")
 			}
 			w.deleteAll(none)
 			w.disk.SetLimit(0)
 			w.live(30)
 		}
 		if !w.log.has("journal has room again") {
-			w.fatalf("it does not say that there is room again")
+			w.fatalf("the log has no message that there is room again")
 		}
 		w.kill()
 		w.mustBoot()
@@ -152,8 +152,8 @@ func TestOthersFillDisk(t *testing.T) {
 	})
 }
 
-// What was admitted has its room, even if others take the rest of the disk
-// before it is written; jobs that are larger than a segment too.
+// Admitted jobs, even those larger than a segment, have their room if other programs fill
+// the disk before the write.
 func TestAdmittedHasRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "", 1, journal.Options{SegmentSize: 4096})

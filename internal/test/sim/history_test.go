@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A recorder is a journal that enters what passes into the history.
+// A recorder is a journal that records its changes in the history.
 type recorder struct {
 	*journal.Journal
 	syncs   bool       // a sync is promised
-	mu      sync.Mutex // of the history, for Sync runs beside turns
+	mu      sync.Mutex // guards the history, because Sync runs beside turns
 	history *history
 	epoch   int64
 }
@@ -56,18 +56,18 @@ func (r *recorder) Sync() error {
 	return err
 }
 
-// A history knows what a restarted server must find: what the first facts make,
-// sure of them at least.
+// A history determines the state that a restarted server must find: the result of a
+// prefix of the facts, which contains at least the first `sure` facts.
 type history struct {
 	base    *state
 	facts   []fact
-	acked   int    // how many of facts were acknowledged
-	sure    int    // how many of them the next server must find
-	last    uint64 // the highest id of a job that there was
-	old     int    // how many facts there were before
-	flushed int    // of all there ever were
+	acked   int    // number of acknowledged facts
+	sure    int    // number of facts that the next server must find
+	last    uint64 // the highest job id so far
+	old     int    // number of facts in base
+	flushed int    // number of flushed facts, including old ones
 
-	anyPauses bool // more pauses than should be may be found: the disk was full when they ended
+	anyPauses bool // ended pauses can be found, because the disk was full when they ended
 }
 
 // A fact is a Change. Its times count from 1970.
@@ -86,7 +86,7 @@ func (h *history) enter(c engine.Change, epoch int64) {
 	}
 	h.facts = append(h.facts, fact{time.Now(), c})
 	h.last = max(h.last, c.ID)
-	// What was acknowledged long ago is settled.
+	// Old acknowledged facts move into the base.
 	for h.acked > 0 && len(h.facts) > 4096 {
 		h.base.apply(&h.facts[0].c)
 		h.facts = h.facts[1:]
@@ -95,21 +95,22 @@ func (h *history) enter(c engine.Change, epoch int64) {
 	}
 }
 
-// ack notes that the first n of all facts were acknowledged.
+// ack records that the first n of all facts are acknowledged.
 func (h *history) ack(n int) { h.acked = max(h.acked, n-h.old) }
 
-// rest makes a state the base of what comes.
+// rest makes a state the base of later changes.
 func (h *history) rest(s *state) { *h = history{base: s, last: h.last, anyPauses: h.anyPauses} }
 
-// settled, killed and powerCut note how the server ended.
+// settled, killed and powerCut record the end of a server.
 func (h *history) settled(had *state) {
-	had.last = h.last // not those that were refused
+	had.last = h.last // without refused jobs
 	h.rest(had)
 }
 
 func (h *history) killed() { h.sure = h.acked }
 
-// powerCut spares what was acknowledged less than a sync ago.
+// powerCut allows the loss of changes that were acknowledged less than a sync interval
+// ago.
 func (h *history) powerCut(now time.Time, sync time.Duration) {
 	h.sure = h.acked
 	for sync != 0 && h.sure > 0 && (sync < 0 || now.Sub(h.facts[h.sure-1].at) <= sync) {
@@ -117,10 +118,10 @@ func (h *history) powerCut(now time.Time, sync time.Duration) {
 	}
 }
 
-// check finds out how many facts were found, or what is wrong. If it is well
-// they become the base.
+// check determines the number of facts that were found, or returns the difference. On
+// success, these facts become the base.
 func (h *history) check(found *state, now time.Time) error {
-	now = now.Add(100 * time.Microsecond) // the broker's clock may be so much ahead: it moves with each request
+	now = now.Add(100 * time.Microsecond) // the broker's clock moves with each request and can be ahead by this much
 	s := h.base.clone()
 	for i := range h.sure {
 		s.apply(&h.facts[i].c)
@@ -141,7 +142,7 @@ func (h *history) check(found *state, now time.Time) error {
 		h.sure, len(h.facts), least.diff(found, now), s.diff(found, now))
 }
 
-// A state is what a server keeps, in plain maps.
+// A state is a server's state, in plain maps.
 type state struct {
 	jobs   map[uint64]job
 	pauses map[string]pause
@@ -173,7 +174,7 @@ func (s *state) clone() *state {
 	return &state{maps.Clone(s.jobs), maps.Clone(s.pauses), maps.Clone(s.set), s.last, s.exact}
 }
 
-// stateOf returns what an engine has.
+// stateOf returns the state of an engine.
 func stateOf(e *engine.Engine, epoch int64) *state {
 	s := newState()
 	for c := range e.Snapshots {
@@ -230,8 +231,8 @@ func (s *state) apply(c *engine.Change) {
 	s.last = max(s.last, c.ID)
 }
 
-// explains reports whether found is this state. Reservations and timeouts are
-// not logged by themselves, so there may be more of them.
+// explains reports whether found is this state. Reservations and timeouts are not logged
+// by themselves, so found can have more of them.
 func (s *state) explains(found *state, now time.Time, anyPauses bool) bool {
 	if len(s.jobs) != len(found.jobs) || found.last < s.last || !maps.Equal(s.set, found.set) {
 		return false
@@ -255,9 +256,9 @@ func (s *state) explains(found *state, now time.Time, anyPauses bool) bool {
 	return true
 }
 
-// at returns the job as it is at a moment: a delayed one may be ready. Unless
-// the counters are exact those of got count that are not logged, if they are
-// not less.
+// at returns the job at a moment: a delayed job can be ready by then. Unless the counters
+// are exact, it uses got's reserves and timeouts, which are not logged, if they are not
+// lower.
 func (j job) at(now time.Time, got job, exact bool) job {
 	if j.State == engine.Delayed && j.Due <= now.UnixNano() {
 		j.State, j.Due = engine.Ready, 0

@@ -12,19 +12,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// What clients do besides to produce and to consume: all other verbs, with the rights that
-// they have. What such a command answers is held against those rights; what it does to the
-// jobs, against the history of the log and the account of the clients.
+// Clients send management commands of all kinds, with their rights. The reply to a
+// command is checked against these rights; its effect on jobs, against the log's history
+// and the clients' account.
 
-// A person is somebody that a server knows, or not.
+// A person is a client's identity, or a stranger.
 type person struct {
-	token string // empty: a stranger
+	token string // empty for a stranger
 	may   rights.Set
-	tubes string // on this one; "*": on all
+	tubes string // the tube with these rights, or "*" for all
 }
 
 var (
-	anybody  = person{may: rights.All, tubes: "*"} // to a server that asks nobody
+	anybody  = person{may: rights.All, tubes: "*"} // every client of a server without identities
 	stranger = person{}
 	people   = []person{
 		{"token-of-the-manager", rights.All, "*"},
@@ -33,7 +33,7 @@ var (
 	}
 )
 
-// on returns the rights that a person has on a tube.
+// on returns the person's rights on a tube.
 func (p *person) on(tube string) rights.Set {
 	if p.tubes != "*" && p.tubes != tube {
 		return rights.None
@@ -41,7 +41,7 @@ func (p *person) on(tube string) rights.Set {
 	return p.may
 }
 
-// control returns what a server has to know of the people.
+// control returns the access configuration for all people.
 func control() (*access.Control, error) {
 	var c access.Config
 	for _, p := range people {
@@ -59,7 +59,7 @@ func control() (*access.Control, error) {
 	return access.NewControl(policy, nil)
 }
 
-// anyPerson returns who a client of a server is.
+// anyPerson draws the identity of a client.
 func anyPerson(rng *rand.Rand, asks bool) person {
 	switch {
 	case !asks:
@@ -70,7 +70,7 @@ func anyPerson(rng *rand.Rand, asks bool) person {
 	return people[rng.IntN(len(people))]
 }
 
-// greet says who the client is, on a new connection.
+// greet authenticates the client on a new connection.
 func (c *client) greet() bool {
 	c.used = "default"
 	if c.token == "" {
@@ -78,12 +78,13 @@ func (c *client) greet() bool {
 	}
 	words, ok := c.do("auth %s\r\n", c.token)
 	if ok && words[0] != "AUTHENTICATED" {
-		c.world.t.Errorf("%s: %s is answered %s", c.world.name, c.token, words)
+		c.world.t.Errorf("%s: auth %s: reply %s", c.world.name, c.token, words)
 	}
 	return ok
 }
 
-// ask is do of a command that needs one of some rights on each of some tubes or, without tubes, on any.
+// ask is like do, for a command that needs one of the rights on each of the tubes.
+// Without tubes, a right on any tube is enough.
 func (c *client) ask(need rights.Set, tubes []string, format string, args ...any) (words []string, ok bool) {
 	may := c.may&need != 0
 	for _, tube := range tubes {
@@ -91,12 +92,12 @@ func (c *client) ask(need rights.Set, tubes []string, format string, args ...any
 	}
 	words, ok = c.do(format, args...)
 	if ok && (words[0] == "UNAUTHORIZED") == may {
-		c.world.t.Errorf("%s: who has the rights %v on %s is answered %s to %s", c.world.name, c.may, c.tubes, words, fmt.Sprintf(format, args...))
+		c.world.t.Errorf("%s: a client with the rights %v on %s got the reply %s to %s", c.world.name, c.may, c.tubes, words, fmt.Sprintf(format, args...))
 	}
 	return words, ok
 }
 
-// read is ask of a command whose answer has data, which it returns.
+// read is like ask, for a command whose reply has data. It returns the data.
 func (c *client) read(need rights.Set, tubes []string, format string, args ...any) (data string, ok bool) {
 	words, ok := c.ask(need, tubes, format, args...)
 	if !ok {
@@ -105,7 +106,7 @@ func (c *client) read(need rights.Set, tubes []string, format string, args ...an
 	return c.dataOf(words)
 }
 
-// dataOf reads the data that an answer has, if it has any.
+// dataOf reads the data of a reply, if it has any.
 func (c *client) dataOf(words []string) (data string, ok bool) {
 	if words[0] != "OK" && words[0] != "FOUND" && words[0] != "RESERVED" {
 		return "", true
@@ -115,27 +116,29 @@ func (c *client) dataOf(words []string) (data string, ok bool) {
 	return string(b), err == nil
 }
 
-// askOf is do of a command about a job, which needs a right on its tube if there is such a job. It returns the data of the answer.
+// askOf is like do, for a command about a job, which needs a right on the job's tube if
+// the job exists. It returns the data of the reply.
 func (c *client) askOf(need rights.Set, verb string, id int) (data string, ok bool) {
 	words, ok := c.do("%s %d\r\n", verb, id)
 	if !ok {
 		return "", false
 	}
 	if refused := words[0] == "UNAUTHORIZED" || words[0] == "NOT_FOUND"; !refused && c.may&need == 0 || c.tubes == "*" && c.may&need != 0 && words[0] == "UNAUTHORIZED" {
-		c.world.t.Errorf("%s: who has the rights %v on %s is answered %s to %s", c.world.name, c.may, c.tubes, words, verb)
+		c.world.t.Errorf("%s: a client with the rights %v on %s got the reply %s to %s", c.world.name, c.may, c.tubes, words, verb)
 	}
 	return c.dataOf(words)
 }
 
-// Tubes that jobs are moved between. Those of the second kind are cleared, too.
+// Jobs are moved between tubes of the same kind. Tubes of the second kind are also
+// cleared.
 var keptTubes, clearedTubes = []string{"default", "mail"}, []string{"spam", "more-spam"}
 
-// cleared reports whether jobs of a tube may be deleted without a word to their producer.
+// cleared reports whether jobs of a tube can be deleted without notice to their producer.
 func cleared(tube string) bool { return tube == clearedTubes[0] || tube == clearedTubes[1] }
 
 var jobStates = []string{"ready", "delayed", "buried", "reserved"}
 
-// manage gives one of the commands for those who look after a queue.
+// manage sends a random management command.
 func (c *client) manage() (ok bool) {
 	tubes := keptTubes
 	if c.rng.IntN(2) == 0 {
@@ -175,7 +178,7 @@ func (c *client) manage() (ok bool) {
 		const need = rights.Reserve | rights.Stats
 		data, ok = c.askOf(need, "stats-job", id)
 		if m := tubeOf.FindStringSubmatch(data); m != nil && c.on(m[1])&need == 0 {
-			c.world.t.Errorf("%s: who may look at %s is told of a job of %s", c.world.name, c.tubes, m[1])
+			c.world.t.Errorf("%s: a client with rights on %s only sees a job of %s", c.world.name, c.tubes, m[1])
 		}
 	case 14:
 		_, ok = c.askOf(rights.Reserve, "reserve-job", id)
@@ -210,8 +213,8 @@ func (c *client) list(tube, state string, limit int) bool {
 	}
 }
 
-// watchMany watches more tubes than the engine has room for in one word of bits, or
-// ignores them again.
+// watchMany watches more tubes than fit in one word of the engine's bitmap, or ignores
+// them again.
 func (c *client) watchMany() bool {
 	verb := []string{"watch", "ignore"}[c.rng.IntN(2)]
 	for i := range 70 {
@@ -227,7 +230,7 @@ func (c *client) watchMany() bool {
 	return ok && c.use(fmt.Sprintf("w%d", c.rng.IntN(70)))
 }
 
-// crowd puts so many jobs at once that to kick, move, list or clear them takes several
+// crowd puts so many jobs that kicking, moving, listing or clearing them takes several
 // turns.
 func (c *client) crowd() bool {
 	if c.on(clearedTubes[0])&rights.Put == 0 || !c.use(clearedTubes[0]) || !cleared(c.used) {
@@ -242,7 +245,7 @@ func (c *client) crowd() bool {
 		fmt.Fprintf(&out, "put %d 1000 9 %d\r\n%s\r\n", c.rng.IntN(9), len(bodies[i]), bodies[i])
 	}
 	nc := c.nc
-	go io.WriteString(nc, out.String()) // both sides would wait for each other
+	go io.WriteString(nc, out.String()) // otherwise both sides would wait for each other
 	for _, body := range bodies {
 		line, err := c.in.ReadString('\n')
 		words := strings.Fields(line)

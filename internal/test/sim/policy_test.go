@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// anyPolicies draws a policy for each tube, or none.
+// anyPolicies draws a policy, or none, for each tube.
 func anyPolicies(rng *rand.Rand) engine.Policies {
 	all := make(map[string]*engine.Policy)
 	for _, tube := range tubes {
@@ -33,10 +33,10 @@ func anyPolicies(rng *rand.Rand) engine.Policies {
 	return engine.PolicyFunc(func(tube string) *engine.Policy { return all[tube] })
 }
 
-// byLength makes jobs equal whose bodies have the same length in tens.
+// byLength makes jobs equal if the lengths of their bodies, divided by ten, are equal.
 var byLength = &engine.Key{Name: "length", Of: func(_ *[]byte, body []byte) ([]byte, bool) { return []byte{byte(len(body) / 10)}, len(body) > 50 }}
 
-// A onceWorker waits for jobs, and notes those that it is given.
+// A onceWorker waits for jobs and records the jobs that it receives.
 type onceWorker struct{ given *[]uint64 }
 
 // WaitOver implements engine.Waiter.
@@ -46,8 +46,9 @@ func (w onceWorker) WaitOver(job engine.Job, o engine.Outcome) {
 	}
 }
 
-// A job with one attempt is given to one worker, who hears of it when that is durable: whatever the end of the server,
-// and though workers fail, the disk is full, or the journal cannot be written.
+// A job with one attempt is served to one worker, after the reservation is durable. This
+// is true for every end of the server, and also if workers fail, the disk is full or the
+// journal cannot be written.
 func TestAtMostOnce(t *testing.T) {
 	heard, worlds := 0, 0
 	eachSeed(t, 6, func(t *testing.T, name string, seed uint64) {
@@ -60,8 +61,8 @@ func TestAtMostOnce(t *testing.T) {
 	}
 }
 
-// livesOnce returns how many jobs were served, or -1 if one was served twice, which is no failure if more attempts are
-// allowed.
+// livesOnce returns the number of served jobs, or -1 if a job was served twice. That is
+// no failure if more attempts are allowed.
 func livesOnce(t *testing.T, name string, seed uint64, attempts uint32) (served int) {
 	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
 	policy := &engine.Policy{MaxAttempts: attempts, Exhausted: engine.Exhausted(seed % 2), MaxReserved: uint32(seed % 5)}
@@ -74,7 +75,7 @@ func livesOnce(t *testing.T, name string, seed uint64, attempts uint32) (served 
 		var given []uint64
 		var sessions []*engine.Session
 		for range 60 {
-			var told []uint64 // up to this turn; between two calls the broker's timer serves those that wait
+			var told []uint64 // up to this turn; between two calls the broker's timer serves waiting workers
 			err := w.broker.Call(func(e *engine.Engine, now int64) {
 				w.check(e)
 				for len(sessions) < 4 {
@@ -89,7 +90,7 @@ func livesOnce(t *testing.T, name string, seed uint64, attempts uint32) (served 
 				for _, id := range told {
 					twice = twice || heard[id]
 					if heard[id] && attempts == 1 {
-						w.fatalf("job %d is served again", id)
+						w.fatalf("job %d was served twice", id)
 					}
 					heard[id] = true
 				}
@@ -120,7 +121,7 @@ func livesOnce(t *testing.T, name string, seed uint64, attempts uint32) (served 
 	return len(heard)
 }
 
-// actOnce does something that kicks no job.
+// actOnce does a random action that kicks no job.
 func (w *world) actOnce(e *engine.Engine, now int64, sessions []*engine.Session, given *[]uint64) {
 	n := w.rng.IntN(len(sessions))
 	s, id := sessions[n], e.LastID()-w.rng.Uint64N(min(e.LastID()+1, 20))
@@ -161,12 +162,13 @@ func TestAtMostOncePlanted(t *testing.T) {
 		found = found || livesOnce(t, name, seed, 2) < 0
 	})
 	if !found {
-		t.Error("no job is served twice though two attempts are allowed")
+		t.Error("no job was served twice although two attempts are allowed")
 	}
 }
 
-// A job that is reserved when its tube comes to permit one attempt is served to no other worker once the change is answered,
-// whatever the end of the server. A server that answers at once serves some twice.
+// A job is reserved when its tube gets a policy with one attempt. Once that change is
+// answered, no other worker gets the job, for every end of the server. A server that
+// answers before the change is durable serves some jobs twice.
 func TestAtMostOnceSetLate(t *testing.T) {
 	for _, hasty := range []bool{false, true} {
 		twice := 0
@@ -177,7 +179,8 @@ func TestAtMostOnceSetLate(t *testing.T) {
 	}
 }
 
-// livesOnceLate returns the number of jobs that were reserved before a change of the policy, and again after a crash.
+// livesOnceLate returns the number of jobs that were reserved before a change of the
+// policy and again after a crash.
 func livesOnceLate(t *testing.T, name string, seed uint64, hasty bool) (twice int) {
 	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
 	w.policies = onceText{}
@@ -229,7 +232,7 @@ func livesOnceLate(t *testing.T, name string, seed uint64, hasty bool) (twice in
 	return twice
 }
 
-// onceText are policies that permit one attempt where the text is "once".
+// onceText are policies that permit one attempt for patterns with the text "once".
 type onceText map[string]string
 
 // Of implements engine.Policies.
@@ -245,14 +248,14 @@ func (p onceText) With(pattern, text string) engine.Policies {
 	return onceText{pattern: text}
 }
 
-// The id that a put of an equal job is answered with is that of a job that stays, whatever the end of the server, and
-// though the disk is full, or the journal cannot be written.
+// A put of a duplicate returns the id of a job that survives. This is true for every end
+// of the server, and also if the disk is full or the journal cannot be written.
 func TestUnique(t *testing.T) {
 	duplicates, worlds := 0, 0
 	eachSeed(t, 6, func(t *testing.T, name string, seed uint64) {
 		n, lost := livesUnique(t, name, seed, false)
 		if lost != 0 {
-			t.Fatalf("%s: job %d is gone, which a put was told of", name, lost)
+			t.Fatalf("%s: job %d, whose id a put returned, was lost", name, lost)
 		}
 		duplicates += n
 		worlds++
@@ -262,13 +265,13 @@ func TestUnique(t *testing.T) {
 	}
 }
 
-// livesUnique returns how many puts were told that they are duplicates, and a job that one was told of and is lost, or 0. A
-// hasty server tells its clients before anything is durable.
+// livesUnique returns the number of duplicate puts, and the id of an acknowledged job
+// that was lost, or 0. A hasty server answers before changes are durable.
 func livesUnique(t *testing.T, name string, seed uint64, hasty bool) (duplicates int, lost uint64) {
 	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
 	policy := &engine.Policy{Unique: byLength, UniqueWhile: engine.While(seed % 3), UniqueMode: engine.UniqueMode(seed / 3 % 3)}
 	w.policies = engine.PolicyFunc(func(string) *engine.Policy { return policy })
-	told := make(map[uint64]bool) // jobs that are to be there
+	told := make(map[uint64]bool) // jobs that must exist
 	for range 6 {
 		w.disk.SetLimit(0)
 		w.mustBoot()
@@ -319,8 +322,8 @@ func livesUnique(t *testing.T, name string, seed uint64, hasty bool) (duplicates
 	return duplicates, 0
 }
 
-// actUnique does something, and notes in turn the jobs of which puts are told, and whether those were duplicates. What it
-// deletes need not be there any more.
+// actUnique does a random action. It records in turn the ids that puts return, and
+// whether they are duplicates. Jobs that it deletes are removed from turn and told.
 func (w *world) actUnique(e *engine.Engine, now int64, s *engine.Session, turn, told map[uint64]bool) {
 	id := e.LastID() - w.rng.Uint64N(min(e.LastID()+1, 20))
 	switch w.rng.IntN(12) {
@@ -346,12 +349,12 @@ func (w *world) actUnique(e *engine.Engine, now int64, s *engine.Session, turn, 
 	}
 }
 
-// The test above finds a server that tells its clients of jobs before they are durable.
+// TestUnique detects a server that answers puts before they are durable.
 func TestUniquePlanted(t *testing.T) {
 	seeds.Find(t, 1, func(t *testing.T, seed uint64) (lost string) {
 		synctest.Test(t, func(t *testing.T) {
 			if _, id := livesUnique(t, t.Name(), seed, true); id != 0 {
-				lost = fmt.Sprintf("job %d is lost", id)
+				lost = fmt.Sprintf("job %d was lost", id)
 			}
 		})
 		return lost

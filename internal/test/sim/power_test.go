@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// eachSeed runs a life for each seed, each in a bubble of its own. A seed is always the
-// same life, as one processor runs it.
+// eachSeed runs a life for each seed, each in its own bubble. A seed always gives the
+// same life, because one processor runs it.
 func eachSeed(t *testing.T, usual int, life func(t *testing.T, name string, seed uint64), failed ...uint64) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -36,8 +36,8 @@ func anyOptions(seed uint64) journal.Options {
 	return opt
 }
 
-// A server lives through power cuts, kills and shutdowns, five of them, and
-// whatever it has acknowledged is there each time.
+// A server lives through five power cuts, kills and shutdowns. All acknowledged changes
+// are present after each of them.
 func TestPower(t *testing.T) {
 	eachSeed(t, 8, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, anyOptions(seed))
@@ -60,7 +60,7 @@ func TestPower(t *testing.T) {
 				if err := w.stop(); err != nil {
 					w.fatalf("shutdown: %v", err)
 				}
-			default: // the power may go in the middle of the shutdown
+			default: // the power can fail during the shutdown
 				if err := w.stop(); err != nil && !errors.Is(err, memfs.ErrPowerCut) {
 					w.fatalf("shutdown: %v", err)
 				}
@@ -72,7 +72,7 @@ func TestPower(t *testing.T) {
 	})
 }
 
-// bootThroughPowerCuts starts the server, whose start may be cut too.
+// bootThroughPowerCuts starts the server. A power cut can interrupt the start.
 func (w *world) bootThroughPowerCuts() {
 	w.t.Helper()
 	for range w.rng.IntN(3) {
@@ -96,8 +96,7 @@ func (w *world) bootThroughPowerCuts() {
 	}
 }
 
-// Ids do not begin at 1 again when all records that tell of the highest ones are
-// cleaned away.
+// Ids do not start at 1 again when cleaning has removed all records with the highest ids.
 func TestIDsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "", 1, journal.Options{SegmentSize: 4096})
@@ -134,7 +133,7 @@ func TestIDsGoOn(t *testing.T) {
 			w.mustBoot()
 			do(func(e *engine.Engine, s *engine.Session, now int64) {
 				if last := e.LastID(); last != old+100 {
-					w.fatalf("after a restart the last id is %d, was %d", last, old+100)
+					w.fatalf("last id after a restart: %d, want %d", last, old+100)
 				}
 			})
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The same work gets the same answers from a server in memory and from those
-// with journals of any kind; and those find the same jobs after a restart.
+// The same work gives the same replies in memory and with journals of all kinds. After a
+// restart, the journals contain the same jobs.
 func TestSameAnswers(t *testing.T) {
 	eachSeed(t, 2, func(t *testing.T, name string, seed uint64) {
 		want, had, end := answers(t, name, seed, nil)
@@ -24,7 +24,7 @@ func TestSameAnswers(t *testing.T) {
 		} {
 			got, has, _ := answers(t, name, seed, &opt)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("%s, %+v: answers in memory (-) and with a journal (+):\n%s", name, opt, diff)
+				t.Fatalf("%s, %+v: replies in memory (-) and with a journal (+):\n%s", name, opt, diff)
 			}
 			if !had.explains(has, end, false) {
 				t.Fatalf("%s, %+v: in memory (-), after a restart (+):\n%s", name, opt, had.diff(has, end))
@@ -33,8 +33,8 @@ func TestSameAnswers(t *testing.T) {
 	})
 }
 
-// answers works without a broker, on a clock of its own, and returns what was
-// answered and what there is in the end; with a journal, after a restart.
+// answers runs the engine without a broker, with its own clock. It returns the replies
+// and the final state; with a journal, the state after a restart.
 func answers(t *testing.T, name string, seed uint64, opt *journal.Options) (all []string, had *state, end time.Time) {
 	const epoch = int64(time.Hour)
 	rng, fsys := newRand(seed), memfs.New()
@@ -88,7 +88,7 @@ func open(t *testing.T, fsys *memfs.FS, opt *journal.Options, epoch int64) (*eng
 	return eng, log
 }
 
-// commit does what a broker does with what was appended.
+// commit commits appended changes like a broker.
 func commit(j *journal.Journal) error {
 	durable, err := j.Flush()
 	if err != nil || durable {

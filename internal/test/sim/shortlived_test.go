@@ -17,9 +17,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 )
 
-// Clients connect, do a few things and go, some without waiting for the answers,
-// while the disk fails, heals, fails again, and is full. Their account is right
-// after each restart, and no client is left without an answer.
+// Clients connect, run a few commands and disconnect, some without waiting for the
+// replies. The disk fails, recovers, fails again and is full. The clients' account is
+// right after each restart, and each client gets its replies.
 func TestShortLivedClientsWhileDiskFails(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		sync := []time.Duration{0, 20 * time.Millisecond, -1}[seed%3]
@@ -33,9 +33,9 @@ func TestShortLivedClientsWhileDiskFails(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
 			if err := w.stats().Health; err != nil {
-				w.fatalf("the disk is well again, and the journal says: %v", err)
+				w.fatalf("the disk has recovered, but the journal reports: %v", err)
 			}
-			if sync == 0 && w.rng.IntN(2) == 0 { // else what was answered last may be lost
+			if sync == 0 && w.rng.IntN(2) == 0 { // otherwise the last acknowledged changes can be lost
 				w.powerCut()
 			} else {
 				w.kill()
@@ -45,13 +45,13 @@ func TestShortLivedClientsWhileDiskFails(t *testing.T) {
 		a.audit()
 		w.kill()
 		if failed == 0 {
-			w.fatalf("no call has failed")
+			w.fatalf("no call failed")
 		}
 	})
 }
 
-// serveShortLived runs a server and its clients, and the disk between them fails
-// now and then. It returns how many calls of the disk have failed.
+// serveShortLived runs a server and its clients while the disk sometimes fails. It
+// returns the number of failed disk calls.
 func (a *account) serveShortLived(round int) (failed int) {
 	w := a.world
 	srv := server.New(w.broker, server.Options{})
@@ -85,7 +85,7 @@ func (a *account) serveShortLived(round int) (failed int) {
 	return failed
 }
 
-// failNowAndThen makes calls of the disk fail, for up to a second each time.
+// failNowAndThen lets disk calls fail, repeatedly, for up to a second each time.
 func (a *account) failNowAndThen(rng *rand.Rand, over <-chan struct{}) (failed int) {
 	w := a.world
 	for {
@@ -110,7 +110,7 @@ func (a *account) failNowAndThen(rng *rand.Rand, over <-chan struct{}) (failed i
 	}
 }
 
-// runOnce does a few things and goes.
+// runOnce runs a few commands and disconnects.
 func (c *client) runOnce() {
 	defer c.nc.Close()
 	for n := range 1 + c.rng.IntN(3) {
@@ -122,7 +122,7 @@ func (c *client) runOnce() {
 			ok = c.consume()
 		case 6:
 			_, ok = c.do("kick %d\r\n", 1+c.rng.IntN(3))
-		case 7: // put, and do not wait
+		case 7: // put without waiting for the reply
 			body := fmt.Sprintf("%s.%d unheard", c.name, n)
 			c.put(body, false)
 			fmt.Fprintf(c.nc, "put 1 0 5 %d\r\n%s\r\n", len(body), body)

@@ -11,19 +11,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Everything happens at once: calls of all kinds fail, in all ways, for a while and
-// again while the journal heals; files get lost; the disk is full; and the power is
-// cut, or the server killed, in the middle of it. What was acknowledged is there.
+// All faults occur together: calls of all kinds fail in all ways, also while the journal
+// heals; files are lost; the disk is full; the power is cut or the server killed.
+// Acknowledged changes survive.
 func TestStorm(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, anyOptions(seed))
-		w.history.anyPauses = true // the end of one cannot be refused
+		w.history.anyPauses = true // the end of a pause cannot be refused
 		w.habits.largest = 1 << w.rng.IntN(9)
 		for range 4 {
 			w.bootThroughFaults()
 			w.storm(80)
 			if w.opt.Sync != 0 {
-				w.calm() // what was answered may be lost while the disk fails
+				w.calm() // acknowledged changes can be lost while the disk fails
 			}
 			switch w.rng.IntN(4) {
 			case 0:
@@ -35,7 +35,7 @@ func TestStorm(t *testing.T) {
 				if err := w.stop(); err != nil {
 					w.fatalf("shutdown: %v", err)
 				}
-			case 3: // the power goes within the shutdown, or after it
+			case 3: // the power fails during the shutdown, or after it
 				w.fsys.Set()
 				w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(100))
 				if err := w.stop(); err != nil {
@@ -51,7 +51,7 @@ func TestStorm(t *testing.T) {
 	})
 }
 
-// bootThroughFaults starts the server, at which calls may fail.
+// bootThroughFaults starts the server while calls can fail.
 func (w *world) bootThroughFaults() {
 	w.t.Helper()
 	for range w.rng.IntN(4) {
@@ -81,7 +81,7 @@ func (w *world) anyFault() faultfs.Fault {
 	}
 }
 
-// storm does some turns while all goes wrong.
+// storm runs some turns with random faults.
 func (w *world) storm(turns int) {
 	w.t.Helper()
 	for range turns {
@@ -106,7 +106,7 @@ func (w *world) storm(turns int) {
 			w.disk.SetLimit(0)
 		case 9, 10:
 			if w.opt.Sync == 0 {
-				w.disk.SetLimit(0) // memfs takes the space of a file that comes back for free
+				w.disk.SetLimit(0) // memfs does not count the space of a restored file
 				w.lookAfterPowerCut()
 			}
 		case 11:
@@ -116,8 +116,8 @@ func (w *world) storm(turns int) {
 	w.disk.SetLimit(0)
 }
 
-// loseFile removes or cuts a file of the journal, asks for all to be written again, as an
-// operator would, and waits for that. The server itself sees only the file that it writes.
+// loseFile removes or cuts a file of the journal, requests a rewrite, as an operator
+// would, and waits for it. The server itself notices only the loss of the current file.
 func (w *world) loseFile() {
 	w.t.Helper()
 	current := w.stats().Current
@@ -129,7 +129,7 @@ func (w *world) loseFile() {
 		return
 	}
 	name := dir + names[w.rng.IntN(len(names))]
-	// A file that is still written may get its length back with the next write.
+	// The next write can restore the length of the current file.
 	if w.rng.IntN(2) == 0 || name >= dir+wal.FileName(current) {
 		err = w.disk.Remove(name)
 	} else {
@@ -142,7 +142,7 @@ func (w *world) loseFile() {
 	w.calm()
 }
 
-// cut makes a file shorter.
+// cut truncates a file to a random length.
 func (w *world) cut(name string) error {
 	f, err := w.disk.OpenWrite(name)
 	if err != nil {
@@ -156,8 +156,9 @@ func (w *world) cut(name string) error {
 	return f.Truncate(w.rng.Int64N(size + 1))
 }
 
-// calm waits until the journal is well. With schedules that takes longer: their jobs make
-// the journal prepare a file that was lost, which stays a problem until it is the next.
+// calm waits until the journal is healthy. With schedules that takes longer: their jobs
+// make the journal prepare a file that was lost. This problem lasts until the file is
+// current.
 func (w *world) calm() {
 	w.t.Helper()
 	w.fsys.Set()
@@ -167,6 +168,6 @@ func (w *world) calm() {
 		w.within(func() {})
 	}
 	if err := w.stats().Health; err != nil {
-		w.fatalf("the disk is well again, and the journal says: %v", err)
+		w.fatalf("the disk has recovered, but the journal reports: %v", err)
 	}
 }

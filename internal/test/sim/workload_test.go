@@ -10,16 +10,16 @@ import (
 
 var tubes = []string{"default", "mail", "images", "a-tube-with-a-longer-name-than-others"}
 
-// A workload is some sessions that do random things.
+// A workload consists of sessions that perform random operations.
 type workload struct {
 	sessions []*engine.Session
 	habits
 }
 
-// habits say how a workload is made up.
+// habits are the parameters of a workload.
 type habits struct {
-	largest int    // length of a body, but for a few that are longer
-	many    uint64 // jobs, when it deletes more than it puts
+	largest int    // maximum length of most bodies; a few are longer
+	many    uint64 // above this number of jobs, it deletes more than it puts
 }
 
 func newWorkload(e *engine.Engine, h habits) *workload {
@@ -43,8 +43,8 @@ func (w *workload) leave(e *engine.Engine, now int64) {
 // swept are the states of jobs that can be moved and cleared.
 var swept = []engine.State{engine.Ready, engine.Delayed, engine.Buried}
 
-// act does something and returns what the answer was. What it does depends on
-// rng and the engine's answers alone.
+// act performs a random operation and returns the reply. The operation depends only on
+// rng and the engine's replies.
 func (w *workload) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 	n := rng.IntN(len(w.sessions))
 	s := w.sessions[n]
@@ -116,7 +116,7 @@ func (w *workload) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 	return fmt.Sprint("put ", id, o)
 }
 
-// anyJob returns an id, usually of a job that there is.
+// anyJob returns an id, usually of an existing job.
 func (w *workload) anyJob(rng *rand.Rand, e *engine.Engine) uint64 {
 	last := e.LastID()
 	for range 20 {
@@ -136,7 +136,7 @@ func (w *workload) spec(rng *rand.Rand) engine.Spec {
 	return spec
 }
 
-// body returns one that tells which job it is of.
+// body returns a body that identifies its job.
 func (w *workload) body(rng *rand.Rand, id uint64) []byte {
 	n := rng.IntN(w.largest + 1)
 	if rng.IntN(20) == 0 {

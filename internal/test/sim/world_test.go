@@ -22,27 +22,27 @@ import (
 
 const dir = "/"
 
-// A world is a machine with one disk and, between boot and its end, one server.
-// It lives in a synctest bubble.
+// A world is a machine with one disk and, between boot and its end, one server. It runs
+// in a synctest bubble.
 type world struct {
 	t      *testing.T
-	name   string // says in failures which world it was
+	name   string // identifies the world in failure messages
 	rng    *rand.Rand
 	disk   *memfs.FS
-	fsys   *faultfs.FS // on disk; what the server sees
+	fsys   *faultfs.FS // the server's file system, on disk
 	opt    journal.Options
 	log    *logbook
 	habits habits
-	lit    time.Time // the power was not cut before
+	lit    time.Time // the latest time before which the power was on
 
-	policies engine.Policies // of each server
+	policies engine.Policies // policies of each server
 
 	history *history
 
-	// Of the running server.
+	// These fields belong to the running server.
 	journal  *journal.Journal
 	broker   *broker.Broker
-	epoch    int64 // when its clock was 0, ns since 1970
+	epoch    int64 // the zero of its clock, in ns since 1970
 	workload *workload
 }
 
@@ -59,7 +59,7 @@ func (w *world) fatalf(format string, args ...any) {
 	w.t.Fatalf("%s (segments of %d, sync %v): %s\nlog:\n%s", w.name, w.opt.SegmentSize, w.opt.Sync, fmt.Sprintf(format, args...), w.log)
 }
 
-// boot starts a server and holds what it finds against the history.
+// boot starts a server and compares its state with the history.
 func (w *world) boot() error {
 	w.t.Helper()
 	found, err := w.start()
@@ -72,7 +72,7 @@ func (w *world) boot() error {
 	return nil
 }
 
-// start starts a server and returns what it finds on the disk.
+// start starts a server and returns the state that it finds on the disk.
 func (w *world) start() (*state, error) {
 	w.t.Helper()
 	start := time.Now()
@@ -93,11 +93,11 @@ func (w *world) start() (*state, error) {
 	return found, nil
 }
 
-// check tests all invariants.
+// check checks all invariants.
 func (w *world) check(e *engine.Engine) {
 	w.t.Helper()
 	err := e.Check()
-	if e.Promises() == 0 { // else something has come due, and has its room already
+	if e.Promises() == 0 { // otherwise due changes already have their room
 		err = errors.Join(err, w.journal.Check())
 	}
 	if err != nil {
@@ -105,8 +105,8 @@ func (w *world) check(e *engine.Engine) {
 	}
 }
 
-// turn makes the server do n random things at once. The error is that of the
-// commit.
+// turn lets the server perform n random operations in one turn. It returns the error of
+// the commit.
 func (w *world) turn(n int) error {
 	w.t.Helper()
 	err := w.broker.Call(func(e *engine.Engine, now int64) {
@@ -119,11 +119,11 @@ func (w *world) turn(n int) error {
 			w.workload.act(w.rng, e, now)
 		}
 	})
-	synctest.Wait() // the journal's goroutines, so that a seed is always the same life
+	synctest.Wait() // for the journal's goroutines, so that a seed always gives the same life
 	return err
 }
 
-// live makes the server work for some turns, or until the power is cut.
+// live runs some turns, or until the power is cut.
 func (w *world) live(turns int) {
 	w.t.Helper()
 	for range turns {
@@ -132,13 +132,13 @@ func (w *world) live(turns int) {
 			return
 		}
 		if err != nil {
-			w.fatalf("a turn fails on a disk without faults: %v", err)
+			w.fatalf("a turn failed on a disk without faults: %v", err)
 		}
 		w.rest()
 	}
 }
 
-// rest lets some time pass, or not.
+// rest lets a random time pass, or none.
 func (w *world) rest() {
 	w.lit = time.Now()
 	switch w.rng.IntN(12) {
@@ -150,14 +150,14 @@ func (w *world) rest() {
 	synctest.Wait()
 }
 
-// dark tells whether the power is cut.
+// dark reports whether the power is cut.
 func (w *world) dark() bool {
 	_, err := w.disk.List(dir)
 	return errors.Is(err, memfs.ErrPowerCut)
 }
 
-// stop shuts the server down as it should be. Then what the next one finds is
-// what this one had, with all counters.
+// stop shuts the server down cleanly. The next server must find the same state, including
+// all counters.
 func (w *world) stop() error {
 	w.t.Helper()
 	var had *state
@@ -174,17 +174,18 @@ func (w *world) stop() error {
 	return nil
 }
 
-// kill ends the server as kill -9 does: the disk is as it was.
+// kill stops the server like kill -9. The disk is unchanged.
 func (w *world) kill() {
 	w.fsys.Set(faultfs.Fault{Op: faultfs.Any, Sticky: true})
-	w.broker.Close() // its timer and goroutines; it can do nothing
+	w.broker.Close() // stops its timer and goroutines; it cannot write
 	synctest.Wait()
 	w.fsys.Set()
-	w.lit = time.Now() // nobody syncs from now on
+	w.lit = time.Now() // no syncs from now on
 	w.history.killed()
 }
 
-// powerCut ends the server and the machine, which then has what the disk kept.
+// powerCut stops the server and the machine. The disk then has the data that survives the
+// power cut.
 func (w *world) powerCut() {
 	if !w.dark() {
 		w.lit = time.Now()
@@ -197,7 +198,7 @@ func (w *world) powerCut() {
 	w.crash()
 }
 
-// crash replaces the disk by what a power cut leaves of it.
+// crash replaces the disk by the data that survives a power cut.
 func (w *world) crash() {
 	w.history.powerCut(w.lit, w.opt.Sync)
 	w.disk = w.disk.Crash(w.rng)
@@ -205,19 +206,19 @@ func (w *world) crash() {
 	w.broker = nil
 }
 
-// within calls f in a turn, for what the server may be writing.
+// within calls f in a turn, to read data that the server can write.
 func (w *world) within(f func()) {
 	w.broker.Call(func(*engine.Engine, int64) { f() })
 	synctest.Wait()
 }
 
-// stats returns those of the journal.
+// stats returns the journal's statistics.
 func (w *world) stats() (st journal.Stats) {
 	w.within(func() { st = w.journal.Stats() })
 	return st
 }
 
-// A logbook keeps what the server logs and counts the errors.
+// A logbook stores the server's log and counts the errors.
 type logbook struct {
 	mu     sync.Mutex
 	errors int
