@@ -58,21 +58,15 @@ func convert(dir, out string, w io.Writer) error {
 	if _, err := journal.Load(vfs.OS, dir, eng, 0); err != nil {
 		return readError(dir, err)
 	}
-	if _, err := makeEmpty(out); err != nil {
-		return err
-	}
-	theirs, err := advice.Lock(out)
-	if err != nil {
-		return err
-	}
-	defer theirs.Close()
-	sum, err := binlog.Write(vfs.OS, out, binlog.Options{}, eng)
-	if err != nil {
-		return readError(out, err)
-	}
-	fmt.Fprintf(w, "wrote %d jobs, %d bytes in %d files, to %s\n", sum.Jobs, sum.Bytes, sum.Files, out)
-	tellConverted(w, eng, sum, out)
-	return nil
+	return fillEmpty(out, func() error {
+		sum, err := binlog.Write(vfs.OS, out, binlog.Options{}, eng)
+		if err != nil {
+			return readError(out, err)
+		}
+		fmt.Fprintf(w, "wrote %d jobs, %d bytes in %d files, to %s\n", sum.Jobs, sum.Bytes, sum.Files, out)
+		tellConverted(w, eng, sum, out)
+		return nil
+	})
 }
 
 const beanstalkdMaxJob = 65535 // bytes; default of its -z

@@ -31,7 +31,7 @@ func copyJournal(dir, to string, w io.Writer) error {
 		var report wal.Report
 		err := readJournal(dir, func() (err error) {
 			if err = journal.CheckAdoption(vfs.OS, dir); err == nil {
-				err = removeSegments(to) // left by the previous attempt
+				err = removeFiles(to) // left by the previous attempt
 			}
 			if err == nil {
 				err = wal.Copy(vfs.OS, dir, to)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/internal/exit"
@@ -54,8 +55,8 @@ func makeEmpty(dir string) (made bool, err error) {
 	return false, exit.WithCode(exit.Journal, err)
 }
 
-// fillEmpty calls makeEmpty, and then fill to write a journal. If fill fails, it removes
-// the files and directories that it has created.
+// fillEmpty calls makeEmpty, and then fill to write a journal, or files of beanstalkd. If
+// fill fails, it removes the files and directories that it has created.
 func fillEmpty(dir string, fill func() error) error {
 	made, err := makeEmpty(dir)
 	if err != nil {
@@ -64,18 +65,18 @@ func fillEmpty(dir string, fill func() error) error {
 	if err = fill(); err == nil {
 		return nil
 	}
-	undone := removeSegments(dir)
+	undone := removeFiles(dir)
 	if undone == nil && made {
 		undone = os.Remove(dir)
 	}
 	return errors.Join(err, undone)
 }
 
-// removeSegments removes the files of an unfinished copy.
-func removeSegments(dir string) error {
+// removeFiles removes the files of an unfinished copy.
+func removeFiles(dir string) error {
 	names, err := vfs.OS.List(dir)
 	for _, name := range names {
-		if !wal.IsFileName(name) {
+		if !wal.IsFileName(name) && !strings.HasPrefix(name, "binlog.") {
 			continue
 		}
 		if err := vfs.OS.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -59,33 +59,3 @@ func TestTruncated(t *testing.T) {
 func withoutLast(changes []engine.Change) []engine.Change {
 	return slices.DeleteFunc(changes, func(c engine.Change) bool { return c.Kind == engine.LastID })
 }
-
-// TestFlipped flips each bit of a log. Read returns the records before the damaged one,
-// and the next file.
-func TestFlipped(t *testing.T) {
-	next := build(7).full("next", 77, stateReady, "\r\n").bytes
-	b := smallLog()
-	whole, _ := readChanges(t, dirOf(t, b.bytes))
-	for bit := range len(b.bytes) * 8 {
-		flipped := slices.Clone(b.bytes)
-		flipped[bit/8] ^= 1 << (bit % 8)
-		changes, report := readChanges(t, dirOf(t, flipped, next))
-		changes = withoutLast(changes)
-
-		before, _ := slices.BinarySearch(b.ends, bit/8+1)
-		before = max(before-1, 0) // the header has an end too
-		if len(changes) < before+1 {
-			t.Fatalf("bit %d: %d changes, want %d and one of the next file", bit, len(changes), before)
-		}
-		if diff := cmp.Diff(showAll(whole[:before]), showAll(changes[:before])); diff != "" {
-			t.Fatalf("bit %d (- want, + got):\n%s", bit, diff)
-		}
-		if got := show(changes[len(changes)-1]); got != `put 77 ready next ""` {
-			t.Fatalf("bit %d: the next file: %s", bit, got)
-		}
-		f := report.Files[0]
-		if rest := flipped[f.Read:]; f.Stopped == nil && len(bytes.Trim(rest, "\x00")) > 0 {
-			t.Fatalf("bit %d: %d of %d bytes read without a word", bit, f.Read, f.Size)
-		}
-	}
-}

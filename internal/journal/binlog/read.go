@@ -1,8 +1,11 @@
 package binlog
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -39,6 +42,7 @@ func Read(fsys vfs.FS, dir string, opt Options, apply func(engine.Change) error)
 		apply: apply,
 		ranks: ranks{last: make(map[uint64]int64)},
 		tubes: make(map[string]string),
+		in:    bufio.NewReaderSize(nil, chunk),
 	}
 	err := r.readAll()
 	return r.report, err
@@ -58,8 +62,13 @@ type reader struct {
 
 	// The state of the current file.
 	file *FileReport
-	src  source
+	in   *bufio.Reader
+	left int64  // number of unread bytes
+	body []byte // scratch
 }
+
+// chunk is the number of bytes per read or write. A larger body is read at once.
+const chunk = 1 << 20
 
 func (r *reader) readAll() error {
 	nums, alike, err := list(r.fs, r.dir)
@@ -100,7 +109,8 @@ func (r *reader) readFile(name string, newest bool) error {
 	}
 	r.report.Files = append(r.report.Files, FileReport{Name: name, Size: size})
 	r.file = &r.report.Files[len(r.report.Files)-1]
-	r.src = source{f: f, size: size, buf: r.src.buf}
+	r.in.Reset(io.NewSectionReader(f, 0, size))
+	r.left = size
 
 	err = r.readRecords()
 	if err == nil && r.file.Version == 0 && !newest {
@@ -121,7 +131,7 @@ func (r *reader) readRecords() error {
 		return err
 	}
 	for {
-		r.file.Read = r.src.at
+		r.file.Read = r.at()
 		if more, err := r.readRecord(); !more || err != nil {
 			return err
 		}
@@ -130,38 +140,37 @@ func (r *reader) readRecords() error {
 
 // readHeader reads the header. The version stays 0 if the file is empty.
 func (r *reader) readHeader() error {
-	if r.src.left() < headerSize {
+	if r.left < headerSize {
 		return nil
 	}
-	b, err := r.src.peek(headerSize)
+	b, err := r.peek(headerSize)
 	if err != nil {
-		return r.fsError(err)
+		return err
 	}
 	r.file.Version = int32(le.Uint32(b))
 	switch r.file.Version {
 	case version:
 	case 0:
-		end, err := r.src.skipZeros()
+		end, err := r.skipZeros()
 		if err == nil && !end {
-			return damagef("no header, but data from %d on", r.src.at)
+			return damagef("no header, but data from %d on", r.at())
 		}
-		return r.fsError(err)
+		return err
 	default:
 		return damagef("unknown version %d", r.file.Version)
 	}
-	r.src.skip(headerSize)
-	return nil
+	return r.skip(headerSize)
 }
 
 // readRecord reads a record. It returns false at the end of the records.
 func (r *reader) readRecord() (more bool, err error) {
-	start, headSize := r.src.at, lenSize+jobSize
-	if r.src.left() < int64(headSize) {
-		return false, r.atEnd("%d bytes are less than a record", r.src.left())
+	start, headSize := r.at(), lenSize+jobSize
+	if r.left < int64(headSize) {
+		return false, r.atEnd("%d bytes are less than a record", r.left)
 	}
-	b, err := r.src.peek(headSize)
+	b, err := r.peek(headSize)
 	if err != nil {
-		return false, r.fsError(err)
+		return false, err
 	}
 	n, err := nameLen(b)
 	if err != nil {
@@ -171,52 +180,96 @@ func (r *reader) readRecord() (more bool, err error) {
 		return false, r.atEnd("record without an id")
 	}
 	headSize += n
-	if r.src.left() < int64(headSize) {
+	if r.left < int64(headSize) {
 		return false, r.cutOff(int64(headSize))
 	}
-	if b, err = r.src.peek(headSize); err != nil {
-		return false, r.fsError(err)
+	if b, err = r.peek(headSize); err != nil {
+		return false, err
 	}
+	name := b[lenSize:][:n]
 	j, err := decodeJob(b[lenSize+n:])
 	switch {
 	case err != nil:
 		return false, err
 	case j.id == 0:
 		return false, damagef("record with a tube but without an id")
-	case n == 0:
-		r.src.skip(headSize)
-		return true, r.short(&j, start)
-	}
-
-	if name := b[lenSize:][:n]; !validTube(name) {
+	case n > 0 && !validTube(name):
 		return false, damagef("invalid tube name %q", name)
-	}
-	if j.state == stateDeleted {
+	case n > 0 && j.state == stateDeleted:
 		return false, damagef("full record of deleted job %d", j.id)
 	}
-	if whole := int64(headSize) + int64(j.size); r.src.left() < whole {
+	tube := r.intern(name)
+	if whole := int64(headSize) + int64(j.size); n > 0 && r.left < whole {
 		return false, r.cutOff(whole)
 	}
-	if b, err = r.src.peek(headSize + j.size); err != nil {
-		return false, r.fsError(err)
+	if err := r.skip(headSize); err != nil {
+		return false, err
 	}
-	r.src.skip(headSize + j.size)
-	return true, r.full(&j, start, b[lenSize:][:n], b[headSize:])
+	if n == 0 {
+		return true, r.short(&j, start)
+	}
+	if err := r.readBody(j.size); err != nil {
+		return false, err
+	}
+	return true, r.full(&j, start, tube)
+}
+
+// at returns the offset of the next unread byte.
+func (r *reader) at() int64 { return r.file.Size - r.left }
+
+// peek returns the next n bytes, at most a chunk; at least n must be left.
+func (r *reader) peek(n int) ([]byte, error) {
+	b, err := r.in.Peek(n)
+	return b, r.fsError(err)
+}
+
+// skip skips the next n bytes, of which peek returned at least n.
+func (r *reader) skip(n int) error {
+	r.left -= int64(n)
+	_, err := r.in.Discard(n)
+	return r.fsError(err)
+}
+
+// readBody reads the next n bytes into body, which does not keep the array of a large
+// body.
+func (r *reader) readBody(n int) error {
+	if cap(r.body) < n || cap(r.body) > 4*chunk {
+		r.body = make([]byte, n)
+	}
+	r.body = r.body[:n]
+	r.left -= int64(n)
+	_, err := io.ReadFull(r.in, r.body)
+	return r.fsError(err)
+}
+
+// skipZeros skips zeros and reports whether the file ends with them.
+func (r *reader) skipZeros() (end bool, err error) {
+	for r.left > 0 {
+		b, err := r.peek(int(min(r.left, chunk)))
+		if err != nil {
+			return false, err
+		}
+		rest := len(bytes.TrimLeft(b, "\x00"))
+		if err := r.skip(len(b) - rest); err != nil || rest > 0 {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // atEnd handles the end of the records: it returns a damage if anything but zeros
 // follows.
 func (r *reader) atEnd(format string, args ...any) error {
 	reason := damagef(format, args...)
-	end, err := r.src.skipZeros()
+	end, err := r.skipZeros()
 	if err == nil && !end {
-		return damagef("%v; not zero at %d", reason, r.src.at)
+		return damagef("%v; not zero at %d", reason, r.at())
 	}
-	return r.fsError(err)
+	return err
 }
 
 func (r *reader) cutOff(size int64) error {
-	return damagef("record of at least %d bytes ends after %d", size, r.src.left())
+	return damagef("record of at least %d bytes ends after %d", size, r.left)
 }
 
 // short applies the short record at start.
@@ -233,13 +286,13 @@ func (r *reader) short(j *job, start int64) error {
 	return r.apply(c)
 }
 
-// full applies the full record at start.
-func (r *reader) full(j *job, start int64, tube, body []byte) error {
+// full applies the full record at start. Its body is in r.body.
+func (r *reader) full(j *job, start int64, tube string) error {
 	if j.id > engine.MaxID {
 		r.drop(start, j, "job %d dropped: no job can have this id", j.id)
 		return nil
 	}
-	body, ok := cutBodyEnd(body)
+	body, ok := bytes.CutSuffix(r.body, []byte(bodyEnd))
 	if !ok {
 		// The attributes are also valid for an earlier copy of the job, if there is one.
 		// That copy has the right body, because bodies never change.
@@ -257,13 +310,8 @@ func (r *reader) full(j *job, start int64, tube, body []byte) error {
 	}
 	r.good(j)
 	c := r.changeOf(engine.JobPut, j, true)
-	c.Tube, c.Body = r.intern(tube), body
+	c.Tube, c.Body = tube, body
 	return r.apply(c)
-}
-
-func cutBodyEnd(b []byte) (body []byte, ok bool) {
-	n := len(b) - len(bodyEnd)
-	return b[:n:n], string(b[n:]) == bodyEnd
 }
 
 // good counts an applied record.
@@ -307,8 +355,11 @@ func (r *reader) intern(name []byte) string {
 
 // fsError adds the file's name to an error of the file system.
 func (r *reader) fsError(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF // the file has become shorter
 	}
 	return fmt.Errorf("binlog: %s: %w", filepath.Join(r.dir, r.file.Name), err)
 }

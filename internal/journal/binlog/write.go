@@ -3,10 +3,8 @@ package binlog
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -30,26 +28,18 @@ type Summary struct {
 
 // Write writes the jobs of an engine to files binlog.1, binlog.2, ... of version 7, with
 // which beanstalkd can start, and makes them durable. The directory must exist and
-// contain no such files. A body must not be larger than 1073741822 bytes, beanstalkd's
-// largest -z minus 2. Write omits pauses, because beanstalkd does not store them.
+// contain no such files. After an error it can contain some of them. A body must not be
+// larger than 1073741822 bytes, beanstalkd's largest -z minus 2. Write omits pauses,
+// because beanstalkd does not store them.
 //
 // beanstalkd orders buried jobs by their records, so Write writes them first, sorted.
 // When beanstalkd starts, it increments the buries of each, so Write decrements them. Its
 // next id follows the highest id in a full record. Therefore Write adds a job with the
 // last id, and its deletion, if that job no longer exists.
-//
-// If Write fails, it tries to remove its files.
 func Write(fsys vfs.FS, dir string, opt Options, eng *engine.Engine) (Summary, error) {
 	w := writer{fs: fsys, dir: dir, epoch: opt.Epoch, fileSize: cmp.Or(opt.FileSize, defaultFileSize)}
-	names, err := Files(fsys, dir)
-	switch {
-	case err != nil:
-		return Summary{}, err
-	case len(names) > 0:
-		return Summary{}, fmt.Errorf("binlog: %s already contains %s: %w", dir, names[0], fs.ErrExist)
-	}
 	if err := w.writeAll(eng); err != nil {
-		return Summary{}, errors.Join(fmt.Errorf("binlog: write to %s: %w", dir, err), w.undo())
+		return Summary{}, fmt.Errorf("binlog: write to %s: %w", dir, err)
 	}
 	return w.sum, nil
 }
@@ -155,7 +145,7 @@ func (w *writer) nextFile() error {
 	if err := w.finishFile(); err != nil {
 		return err
 	}
-	f, err := w.fs.Create(w.fileName(w.sum.Files + 1))
+	f, err := w.fs.Create(filepath.Join(w.dir, fileName(w.sum.Files+1)))
 	if err != nil {
 		return err
 	}
@@ -165,8 +155,6 @@ func (w *writer) nextFile() error {
 	w.out.Write(le.AppendUint32(nil, version))
 	return nil
 }
-
-func (w *writer) fileName(num int) string { return filepath.Join(w.dir, fileName(num)) }
 
 // finishFile makes the current file durable and closes it.
 func (w *writer) finishFile() error {
@@ -180,16 +168,4 @@ func (w *writer) finishFile() error {
 	f := w.file
 	w.file = nil
 	return f.Close()
-}
-
-// undo removes the written files.
-func (w *writer) undo() error {
-	var errs []error
-	if w.file != nil {
-		errs = append(errs, w.file.Close())
-	}
-	for n := range w.sum.Files {
-		errs = append(errs, w.fs.Remove(w.fileName(n+1)))
-	}
-	return errors.Join(errs...)
 }
