@@ -289,17 +289,16 @@ func (e *Engine) Snapshots(yield func(Change) bool) {
 // next marks the end. If ok is false, the examined places had no job, and the caller
 // continues at next. A job that exists throughout the iteration is returned exactly once.
 func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
-	if place >= int64(len(e.jobs.slots.pages))*slotsPerPage {
+	if place >= int64(e.jobs.places()) {
 		return Change{}, -1, false
 	}
-	i, ok := e.jobs.slots.nextUsed(slot(place))
-	if !ok {
-		return Change{}, (place/slotsPerPage + 1) * slotsPerPage, false
+	i, after, ok := e.jobs.next(slot(place))
+	if ok {
+		j := e.jobs.at(i)
+		c = e.changeOf(JobPut, i, j)
+		c.Body = e.body(j)
 	}
-	j := e.jobs.at(i)
-	c = e.changeOf(JobPut, i, j)
-	c.Body = e.body(j)
-	return c, int64(i) + 1, true
+	return c, int64(after), ok
 }
 
 // Unlogged yields a JobState for each job that was reserved or timed out since its last
@@ -313,18 +312,12 @@ func (e *Engine) Unlogged(yield func(Change) bool) {
 
 // each calls f for every job until f returns false.
 func (e *Engine) each(f func(slot, *job) bool) {
-	for n := range e.jobs.slots.pages {
-		end := uint32(n+1) * slotsPerPage
-		for i := end - slotsPerPage; i < end; i++ {
-			used, ok := e.jobs.slots.nextUsed(i)
-			if !ok {
-				break
-			}
-			if !f(used, e.jobs.at(used)) {
-				return
-			}
-			i = used
+	for place := slot(0); place < e.jobs.places(); {
+		i, next, ok := e.jobs.next(place)
+		if ok && !f(i, e.jobs.at(i)) {
+			return
 		}
+		place = next
 	}
 }
 

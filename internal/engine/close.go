@@ -77,7 +77,7 @@ func (e *Engine) DropSessions(now int64) {
 			continue
 		}
 		for s.held.first != none {
-			e.giveUp(now, s.held.first)
+			e.requeue(now, s.held.first)
 		}
 		s.reserved.free()
 		e.disarm(&s.timer)
@@ -102,14 +102,4 @@ func (e *Engine) dropTubes(s *Session) {
 		s.use.using--
 	}
 	s.watches, s.use = nil, nil
-}
-
-// giveUp makes a reserved job ready without offering it to a session.
-func (e *Engine) giveUp(now int64, i slot) {
-	j := e.jobs.at(i)
-	t := e.tubeOfJob(j)
-	e.detach(t, i, j)
-	e.jobs.held(j).when = now
-	j.setState(Ready)
-	e.attach(t, i, j)
 }

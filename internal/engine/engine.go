@@ -99,7 +99,7 @@ type Engine struct {
 	policies     policies
 	policyCounts PolicyCounts
 	staleSweep   staleSweep
-	attempts     attemptPass
+	jobPass      jobPass
 	keys         keyIndex
 	schedules    schedules
 	relied       int // puts of this turn that were duplicates: their answers rely on puts before

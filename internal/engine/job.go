@@ -152,6 +152,18 @@ func (s *jobSlab) alloc() (slot, *job) {
 	return i, j
 }
 
+// next returns the first job at or after a place in the slab, and the place after it. If
+// ok is false, the rest of the page has no job, and next is the place after the page.
+func (s *jobSlab) next(place slot) (i, next slot, ok bool) {
+	if i, ok = s.slots.nextUsed(place); ok {
+		return i, i + 1, true
+	}
+	return none, (place/slotsPerPage + 1) * slotsPerPage, false
+}
+
+// places returns the number of places in the slab.
+func (s *jobSlab) places() slot { return slot(len(s.pages)) * slotsPerPage }
+
 // free frees both records of a job. gone reports whether the page of the first record was
 // freed.
 func (s *jobSlab) free(i slot, j *job) (gone bool) {

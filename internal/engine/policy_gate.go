@@ -67,7 +67,7 @@ func (e *Engine) setPolicy(t *tube, p *Policy) {
 	e.countStales(t.policy, p)
 	e.changeKey(t, p)
 	if e.opt.Logged && p.once() && !t.policy.once() && t.jobs() > 0 && !e.policies.restored {
-		e.attempts.begin()
+		e.jobPass.beginAttempts()
 	}
 	t.policy = p
 	if t.gate == nil && p.gated() {

@@ -130,7 +130,7 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	before, there := e.policies.set[pattern]
 	switch {
-	case before == settings && !e.attempts.refused:
+	case before == settings && !e.jobPass.refused:
 		return OK
 	case !there && len(e.policies.set) >= MaxPolicies:
 		return TooBig
@@ -138,8 +138,8 @@ func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	if o := e.setFact(PolicySet, pattern, settings); o != OK {
 		return o
 	}
-	if e.attempts.refused {
-		e.attempts.begin()
+	if e.jobPass.refused {
+		e.jobPass.beginAttempts()
 	}
 	if t := e.byName[pattern]; t != nil {
 		e.setPolicy(t, e.PolicyOf(pattern))
@@ -171,30 +171,27 @@ func (e *Engine) Settled(s *SettledPolicy) (done bool, o Outcome) {
 		if !e.policies.pass.roundSince(s.tubes) {
 			return false, OK
 		}
-		s.second, s.jobs = true, e.attempts.mark()
+		s.second, s.jobs = true, e.jobPass.mark()
 	}
-	if !e.attempts.roundSince(s.jobs) {
+	if !e.jobPass.roundSince(s.jobs) {
 		return false, OK
 	}
-	if e.attempts.refused {
+	if e.jobPass.refused {
 		return true, OutOfMemory
 	}
 	return true, OK
 }
 
 // outdated reports whether Tick must call updatePolicies.
-func (e *Engine) outdated() bool {
-	return e.policies.pass.underway || e.attempts.underway || e.keys.pass.underway
-}
+func (e *Engine) outdated() bool { return e.policies.pass.underway || e.jobPass.underway }
 
-// updatePolicies updates the policies of a slice of the tubes, and the attempts and keys
-// of a slice of the jobs. New tubes already have their policies. After Restore, it
-// updates everything at once, so that no session reserves a job from a tube that a policy
-// pauses.
+// updatePolicies updates the policies of a slice of the tubes, and continues the jobPass.
+// New tubes already have their policies. After Restore, it updates everything at once, so
+// that no session reserves a job from a tube that a policy pauses.
 func (e *Engine) updatePolicies() {
 	p := &e.policies
 	for p.pass.more(len(e.tubes)) {
-		if !p.restored && (e.tickSpent() || (e.keys.pass.underway || e.attempts.underway) && e.turnWork >= e.workLimit/tickShare/2) {
+		if !p.restored && (e.tickSpent() || e.jobPass.underway && e.turnWork >= e.workLimit/tickShare/2) {
 			break // the other half is for the jobs
 		}
 		e.turnWork++
@@ -204,14 +201,65 @@ func (e *Engine) updatePolicies() {
 			e.setPolicy(t, e.PolicyOf(t.name))
 		}
 	}
-	e.logAttempts()
-	if e.updateKeys(p.restored); e.outdated() {
+	if e.visitJobs(p.restored); e.outdated() {
 		return
 	}
 	if p.restored {
 		e.turnWork = 0
 	}
 	p.restored = false
+}
+
+// A jobPass visits all jobs after the policy of a tube with jobs has changed. It indexes
+// the keys of the jobs. If the policy of a job permits one attempt, the jobPass logs a
+// reservation that the Log lacks, so that a job reserved earlier has used its attempt.
+type jobPass struct {
+	pass
+	refused bool // the Log refused an attempt; the pass logs no others
+}
+
+// beginAttempts is begin if the attempts of all jobs must be logged.
+func (p *jobPass) beginAttempts() {
+	p.begin()
+	p.refused = false
+}
+
+// visitJobs visits a slice of the jobs, or all jobs if atOnce is set.
+func (e *Engine) visitJobs(atOnce bool) {
+	p := &e.jobPass
+	for n, seen := 0, 0; p.more(int(e.jobs.places())); {
+		if !atOnce && (e.tickSpent() || e.enoughChanges(n)) {
+			return
+		}
+		if seen++; seen%stepsPerUnit == 0 {
+			e.turnWork++
+		}
+		i, next, ok := e.jobs.next(slot(p.at))
+		if p.at = int(next); !ok {
+			continue
+		}
+		j := e.jobs.at(i)
+		t := e.tubeOfJob(j)
+		e.keys.remove(i)
+		if t.keyed {
+			e.turnWork += 2
+			e.noteKey(t, i, j)
+		}
+		if !atOnce && !p.refused && j.packing&unlogged != 0 && t.policy.once() {
+			e.logAttempt(t, i, j)
+			n++
+		}
+	}
+}
+
+// logAttempt logs the reservation of a job.
+func (e *Engine) logAttempt(t *tube, i slot, j *job) {
+	if e.admit(JobState, t, j.bodyLen) != OK {
+		e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, ""})
+		e.jobPass.refused = true
+		return
+	}
+	e.emitState(i, j)
 }
 
 // pausedAt reports whether the policy pauses its tubes at a moment, in ns since 1970.

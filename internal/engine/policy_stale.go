@@ -89,51 +89,6 @@ func (e *Engine) reservable(now int64, t *tube, i slot, j *job, n int) bool {
 	return false
 }
 
-// An attemptPass visits all jobs after a tube with jobs gets a policy that permits one
-// attempt. It logs the reservations that the Log lacks, so that jobs reserved earlier
-// have used their attempt.
-type attemptPass struct {
-	pass
-	refused bool // the Log refused an attempt
-}
-
-func (a *attemptPass) begin() {
-	a.pass.begin()
-	a.refused = false
-}
-
-// logAttempts logs the attempts of a slice of the jobs. It leaves a quarter of its work
-// for the keys.
-func (e *Engine) logAttempts() {
-	a := &e.attempts
-	for n, looks := 0, 0; a.more(len(e.jobs.pages) * slotsPerPage); {
-		if e.tickSpent() || e.keys.pass.underway && e.turnWork >= e.workLimit/tickShare*3/4 || e.enoughChanges(n) {
-			return
-		}
-		if looks++; looks%stepsPerUnit == 0 {
-			e.turnWork++
-		}
-		i, ok := e.jobs.slots.nextUsed(slot(a.at))
-		if !ok {
-			a.at = (a.at/slotsPerPage + 1) * slotsPerPage
-			continue
-		}
-		a.at = int(i) + 1
-		j := e.jobs.at(i)
-		t := e.tubeOfJob(j)
-		if j.packing&unlogged == 0 || !t.policy.once() {
-			continue
-		}
-		if e.admit(JobState, t, j.bodyLen) != OK {
-			e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, ""})
-			a.refused, a.underway = true, false
-			return
-		}
-		e.emitState(i, j)
-		n++
-	}
-}
-
 // admitOnce reports whether the Log admits the reservation of a job, if the reservation
 // is a Change. Otherwise it shuts the tube.
 func (e *Engine) admitOnce(t *tube, j *job) bool {
@@ -162,9 +117,9 @@ func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
 // permits.
 func (e *Engine) sweepStale(now int64) {
 	w := &e.staleSweep
-	pages := slot(len(e.jobs.pages))
+	places := e.jobs.places()
 	switch {
-	case w.began != Never && (w.place < pages*slotsPerPage || now < w.began+w.pass):
+	case w.began != Never && (w.place < places || now < w.began+w.pass):
 	case w.tubes == 0:
 		w.due, w.took = Never, 0
 		return
@@ -174,17 +129,15 @@ func (e *Engine) sweepStale(now int64) {
 		}
 		w.began, w.place = now, 0
 	}
-	for n, onPage := 0, false; w.place < pages*slotsPerPage && (!onPage || w.place%slotsPerPage > 0); {
+	for n, onPage := 0, false; w.place < places && (!onPage || w.place%slotsPerPage > 0); {
 		if n >= minSlice && e.tickSpent() || e.enoughChanges(n) {
 			w.due = now
 			return
 		}
-		i, ok := e.jobs.slots.nextUsed(w.place)
-		if !ok { // nor in the rest of the page, which can be empty
-			w.place = (w.place/slotsPerPage + 1) * slotsPerPage
+		i, next, ok := e.jobs.next(w.place)
+		if w.place, onPage = next, onPage || ok; !ok {
 			continue
 		}
-		w.place, onPage = i+1, true
 		j := e.jobs.at(i)
 		if t := e.tubeOfJob(j); t.policy != nil && j.state() != Reserved {
 			if why := e.stale(now, t.policy, j); why != NumPolicyEvents && e.end(why, t, i, j, 0, nil) {
@@ -193,8 +146,8 @@ func (e *Engine) sweepStale(now int64) {
 		}
 	}
 	e.turnWork += slotsPerPage / stepsPerUnit
-	if w.place < pages*slotsPerPage {
-		w.due = w.began + w.pass*int64(w.place/slotsPerPage)/int64(pages)
+	if w.place < places {
+		w.due = w.began + w.pass*int64(w.place/slotsPerPage)/int64(len(e.jobs.pages))
 		return
 	}
 	w.due = min(w.began+w.pass, now+w.pass/16) // this pass must also visit pages added since

@@ -41,7 +41,7 @@ func (w While) has(s State) bool {
 // A keyIndex finds jobs by key. It is not logged, because it follows from the jobs and
 // the policies. See keyindex.go.
 //
-// I28. Unless its pass is under way, the index contains exactly the jobs whose tube has a
+// I28. Unless a jobPass is under way, the index contains exactly the jobs whose tube has a
 // Key and whose state blocks duplicates; stale jobs can be missing. During a pass, jobs
 // can be missing and other jobs present, so findKey examines each job that it finds.
 type keyIndex struct {
@@ -49,7 +49,6 @@ type keyIndex struct {
 	seed   maphash.Seed
 	hashes uint32    // the bits in which hashes differ: all, or few in tests
 	buf    [2][]byte // scratch
-	pass   pass      // over the slots of all jobs, since tubes with jobs have another Key
 }
 
 // maxEqualHashes is the number of jobs per hash that findKey examines, the newest first.
@@ -63,7 +62,7 @@ const (
 // KeysHeld returns the number of jobs with a key. all is false for some turns after
 // policies have changed: until then, duplicates of jobs that are not indexed yet are
 // accepted.
-func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.keys.pass.underway }
+func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.jobPass.underway }
 
 func (p *Policy) key() *Key {
 	if p == nil {
@@ -178,28 +177,6 @@ func (e *Engine) changeKey(t *tube, p *Policy) {
 	t.keyed = after != nil
 	same := before == after || before != nil && after != nil && before.Name == after.Name
 	if (!same || after != nil && (t.policy.UniqueWhile != p.UniqueWhile || !sameStales(t.policy, p))) && t.jobs() > 0 {
-		e.keys.pass.begin()
-	}
-}
-
-// updateKeys updates the keys of a slice of the jobs, or of all jobs if atOnce is set.
-func (e *Engine) updateKeys(atOnce bool) {
-	x := &e.keys
-	for x.pass.more(len(e.jobs.pages) * slotsPerPage) {
-		if !atOnce && e.tickSpent() {
-			return
-		}
-		e.turnWork++
-		i, ok := e.jobs.slots.nextUsed(slot(x.pass.at))
-		if !ok {
-			x.pass.at = (x.pass.at/slotsPerPage + 1) * slotsPerPage
-			continue
-		}
-		x.pass.at = int(i) + 1
-		x.remove(i)
-		if j := e.jobs.at(i); e.tubeOfJob(j).keyed {
-			e.turnWork++
-			e.noteKey(e.tubeOfJob(j), i, j)
-		}
+		e.jobPass.begin()
 	}
 }

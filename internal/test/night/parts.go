@@ -48,7 +48,6 @@ var once = []part{
 	rapid("engine", "./internal/engine/heap", "TestHeap"),
 	rapid("journal", "./internal/wal", "TestRandomUse"),
 	rapid("journal", "./internal/journal/record", "TestRoundTrip"),
-	rapid("journal", "./internal/journal/binlog", "TestRoundTrip"),
 	rapid("server", "./internal/conversation", "TestAnyPieces"),
 	rapid("server", "./internal/conversation", "TestInput"),
 	rapid("server", "./internal/server", "TestSocketsAndStreamsAgree"),
