@@ -14,24 +14,23 @@ var (
 	update = flag.Bool("budget.update", false, "write what was counted into testdata, as the budget")
 )
 
-// counts are what one run took, by name.
+// counts are the costs of a run, by name.
 type counts map[string]float64
 
-// A run carries out a number of commands, proportional to times, and returns
-// how many, and what the process took for them from its start to its end.
+// A run executes a number of commands that is proportional to times. It returns that
+// number and the costs of the process from start to end.
 type run func(t *testing.T, times int) (commands int, took counts)
 
-// attempts is how often something is counted at most.
+// attempts is the maximum number of attempts to count a scenario.
 const attempts = 3
 
-// A pair is the least that some runs took, and the least that as many with twice
-// the commands took.
+// A pair is the lowest cost of some runs, and of runs with twice the commands.
 type pair [2]struct {
 	commands int
 	least    counts
 }
 
-// add runs once more, both ways.
+// add runs both sizes once more.
 func (p *pair) add(t *testing.T, r run) {
 	t.Helper()
 	for i := range p {
@@ -45,11 +44,11 @@ func (p *pair) add(t *testing.T, r run) {
 		}
 	}
 	if p[1].commands <= p[0].commands {
-		t.Fatalf("%d commands the first time, %d the second", p[0].commands, p[1].commands)
+		t.Fatalf("%d commands in the first run, %d in the second", p[0].commands, p[1].commands)
 	}
 }
 
-// perCommand returns what a command takes, without the start of the process.
+// perCommand returns the cost of a command, without the start of the process.
 func (p *pair) perCommand() counts {
 	result := make(counts)
 	for name, n := range p[1].least {
@@ -58,8 +57,8 @@ func (p *pair) perCommand() counts {
 	return result
 }
 
-// hold counts what a command of a scenario takes and holds each count against
-// the row of the table that has its name. above is for new rows.
+// hold counts the costs of a scenario's commands and compares each count with its row of
+// the table. above is the tolerance of new rows.
 func (tab *table) hold(t *testing.T, r run, above func(name string) float64) {
 	t.Helper()
 	var p pair
@@ -97,7 +96,7 @@ func (tab *table) exceeded(all counts) bool {
 func begin(t *testing.T, path, head, tool string) *table {
 	t.Helper()
 	if !*count {
-		t.Skip("counting takes minutes: make budget, or -budget.count")
+		t.Skip("counting takes minutes; use make budget or -budget.count")
 	}
 	if _, err := exec.LookPath(tool); err != nil {
 		t.Skipf("%s is not installed", tool)
@@ -110,14 +109,14 @@ func begin(t *testing.T, path, head, tool string) *table {
 	return tab
 }
 
-// finish writes the table, or sees that everything in it was counted.
+// finish writes the table, or checks that each row was counted.
 func (tab *table) finish(t *testing.T) {
 	t.Helper()
 	if t.Failed() {
 		return
 	}
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
-		maps.Copy(tab.used, allOf(tab.rows)) // only some were asked for
+		maps.Copy(tab.used, allOf(tab.rows)) // only some scenarios ran
 	}
 	if *update {
 		if err := tab.write(); err != nil {
@@ -126,7 +125,7 @@ func (tab *table) finish(t *testing.T) {
 		return
 	}
 	for _, name := range tab.unused() {
-		t.Errorf("%s: %s has a budget and was not counted", tab.path, name)
+		t.Errorf("%s: %s has a budget, but was not counted", tab.path, name)
 	}
 }
 
@@ -138,10 +137,11 @@ func allOf(rows map[string]budget) map[string]bool {
 	return all
 }
 
-// The start of a process does not count, nor what disturbs one of its runs.
+// The cost of a command excludes the start of the process and disturbances of a single
+// run.
 func TestPerCommand(t *testing.T) {
 	const start, each = 1000, 7
-	disturbed := []float64{90, 0, 0, 500} // the runs in their order
+	disturbed := []float64{90, 0, 0, 500} // the additional costs of the runs, in their order
 	r := func(_ *testing.T, times int) (int, counts) {
 		extra := disturbed[0]
 		disturbed = disturbed[1:]

@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// What rows that are new may be above their budget: two counts of the driver
-// differ by up to 0.02, those of a server, with the moments at which input
-// comes, by up to 0.05. A write to the journal that takes long, because the machine
-// is busy, makes Go's scheduler let another thread go on: that was up to 0.10.
+// Tolerances of new rows. Two counts of the driver differ by up to 0.02, and two of a
+// server, where the arrival times of input vary, by up to 0.05. If a journal write takes
+// long on a busy machine, the Go scheduler runs another thread, which adds up to 0.10.
 const (
 	driverAbove  = 0.05
 	journalAbove = 0.12
@@ -34,20 +33,20 @@ var serverInstructions = []load{
 	{name: "server-journal-50-connections", jobs: 2000, bench: []string{"--connections", "50"}, journal: true},
 }
 
-// No command takes more instructions than its budget has.
+// No command takes more instructions than its budget.
 func TestInstructions(t *testing.T) {
 	release := goRelease(runtime.Version())
 	path := filepath.Join("testdata", "instructions-"+release+"-"+runtime.GOARCH)
-	tab := begin(t, path, `# Instructions per command (replay: per job), and how far above is borne; see doc.go.
+	tab := begin(t, path, `# Instructions per command (replay: per job), and the tolerance; see doc.go.
 # `+release+" on "+runtime.GOARCH+", by valgrind. Written by make budget UPDATE=1.\n", "valgrind")
 	switch {
 	case runtime.GOARCH == "amd64" && !cpu.X86.HasAVX2:
-		t.Skip("this processor has no AVX2, which the budgets count on")
+		t.Skip("the budgets need a processor with AVX2")
 	case len(tab.rows) == 0 && !*update:
-		t.Skipf("there is no %s: make budget UPDATE=1 makes it, and so the budgets for %s", path, release)
+		t.Skipf("%s does not exist; make budget UPDATE=1 creates the budgets for %s", path, release)
 	}
 	driver, beanpole := build(t, "internal/test/budget/driver"), build(t, "cmd/beanpole")
-	// Other work does not change how many instructions a driver takes.
+	// Other work does not change the number of instructions of a driver.
 	t.Run("driver", func(t *testing.T) {
 		for _, name := range scenarios(t, driver) {
 			t.Run(name, func(t *testing.T) {
@@ -72,7 +71,7 @@ func TestInstructions(t *testing.T) {
 	tab.finish(t)
 }
 
-// goRelease returns the release to which a version of Go belongs: go1.26 of go1.26.8.
+// goRelease returns the release of a Go version, for example go1.26 for go1.26.8.
 func goRelease(version string) string {
 	version, _, _ = strings.Cut(version, " ")
 	if parts := strings.Split(version, "."); len(parts) > 2 {
@@ -81,7 +80,7 @@ func goRelease(version string) string {
 	return version
 }
 
-// scenarios returns the names of what the driver can do.
+// scenarios returns the names of the driver's scenarios.
 func scenarios(t *testing.T, driver string) []string {
 	t.Helper()
 	out, err := exec.Command(driver, "-list").Output()
@@ -113,7 +112,8 @@ func driverRun(driver, scenario string) run {
 	}
 }
 
-// memoryDir returns a directory in memory, where there is one, so that no write waits for a busy disk.
+// memoryDir returns a directory in memory, if the system has one, so that no write waits
+// for a busy disk.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "budget")
@@ -126,12 +126,12 @@ func memoryDir(t *testing.T) string {
 
 var refs = regexp.MustCompile(`I\s+refs:\s+([0-9,]+)`)
 
-// instructions returns what valgrind has counted.
+// instructions returns valgrind's count.
 func instructions(t *testing.T, log string) float64 {
 	t.Helper()
 	m := refs.FindStringSubmatch(log)
 	if m == nil {
-		t.Fatalf("valgrind has counted nothing:\n%s", log)
+		t.Fatalf("valgrind reported no count:\n%s", log)
 	}
 	n, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
 	if err != nil {

@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	// patience ends what hangs.
+	// patience limits the time of a hanging process.
 	patience = 2 * time.Minute
 
-	// listeners is how many sockets a server has without clients. They are not counted when
-	// it says that it is ready: it is just then replacing the descriptor of this one.
+	// listeners is the number of sockets of a server without clients. The server is not
+	// counted at its ready message, because it is replacing the descriptor of the
+	// listener at that moment.
 	listeners = 1
 )
 
-// build builds one of our programs and returns its path. How is fixed: the
-// instructions of another build would be others.
+// build builds one of our programs and returns its path. The build flags are fixed,
+// because other flags change the number of instructions.
 func build(t *testing.T, pkg string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
@@ -41,25 +42,25 @@ func build(t *testing.T, pkg string) string {
 	return path
 }
 
-// quiet is the environment of what is counted: one processor, no garbage collection, which
-// would fall into some runs and not into others, and goroutines are
-// not interrupted by a clock, which would be other places in each run. Valgrind
-// tells programs of RDTSCP also on processors where it cannot execute that.
+// quiet returns the environment of measured processes: one processor; no garbage
+// collection, which would add to some runs only; and no clock interrupts of goroutines,
+// which hit each run elsewhere. RDTSCP is off, because valgrind reports it also on
+// processors on which it cannot execute it.
 func quiet() []string {
 	return append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1,cpu.rdtscp=off")
 }
 
-// A load is a server, and what beanpole bench puts on it, or batches.
+// A load is a server and the commands that beanpole bench, or batches, sends to it.
 type load struct {
 	name    string
 	bench   []string // arguments of the load generator
-	jobs    int      // that it puts in a run
+	jobs    int      // jobs that it puts in a run
 	journal bool
-	policy  string // settings of all tubes; each is in a line
-	batch   int    // jobs that are reserved together; 0: bench makes the load
+	policy  string // settings of all tubes, one per line
+	batch   int    // jobs that batches reserves together; if 0, bench makes the load
 }
 
-// mild is every policy, and none acts.
+// mild sets every policy to a value without effect.
 const mild = `max-attempts = 10
 max-timeouts = 10
 max-releases = 10
@@ -70,9 +71,9 @@ max-reserved = 1000
 rate = "100000/s"
 burst = 10000`
 
-// run runs a server within a tool, whose command line comes before the server's,
-// puts the load on it, and returns the number of commands and what the server
-// and the tool wrote on their standard error.
+// run runs a server under a tool, whose command line precedes the server's, and sends the
+// load to it. It returns the number of commands, and the standard error of the server and
+// the tool.
 func (l *load) run(t *testing.T, tool []string, beanpole string, times int) (commands int, log string) {
 	t.Helper()
 	args := slices.Concat(tool, []string{beanpole, "serve", "-l", "127.0.0.1:0", "--admin-socket", "none", "--log-format", "json"})
@@ -95,8 +96,8 @@ func (l *load) run(t *testing.T, tool []string, beanpole string, times int) (com
 	return commands, s.stop(t)
 }
 
-// batches puts jobs, and reserves and deletes n at a time. It returns three commands for each job,
-// as bench does.
+// batches puts jobs, and reserves and deletes n at a time. It counts three commands for
+// each job, like bench.
 func (s *server) batches(t *testing.T, jobs, n int) (commands int) {
 	t.Helper()
 	nc, err := net.DialTimeout("tcp", s.addr, patience)
@@ -136,7 +137,7 @@ func (s *server) batches(t *testing.T, jobs, n int) (commands int) {
 type server struct {
 	*exectest.Process
 	addr string
-	pid  int // of the server, which the tool's may not be
+	pid  int // of the server; the tool can have another one
 }
 
 // start starts a server and waits until it serves.
@@ -162,8 +163,9 @@ func start(t *testing.T, args []string) *server {
 	return s
 }
 
-// greet waits until the server has answered a client. It says that it is ready before it waits for its clients: those that come at
-// once cost calls of their own, and in one run there are more of them than in another.
+// greet waits until the server has answered a client. The ready message is too early:
+// clients that connect before the server waits for them cost additional calls, whose
+// number varies.
 func (s *server) greet(t *testing.T) {
 	t.Helper()
 	nc, err := net.DialTimeout("tcp", s.addr, patience)
@@ -181,7 +183,7 @@ func (s *server) greet(t *testing.T) {
 	s.awaitNobody(t)
 }
 
-// bench puts a load on the server and returns how many commands that were.
+// bench sends a load to the server and returns the number of commands.
 func (s *server) bench(t *testing.T, beanpole string, args []string) (commands int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -195,11 +197,11 @@ func (s *server) bench(t *testing.T, beanpole string, args []string) (commands i
 	if err := json.Unmarshal(out, &result); err != nil || result.Jobs == 0 {
 		t.Fatalf("bench: %v in %s", err, out)
 	}
-	s.awaitNobody(t) // else it is stopped while it closes them, in one run sooner than in another
+	s.awaitNobody(t) // otherwise it would stop while it closes them, at a moment that varies
 	return 3 * result.Jobs
 }
 
-// awaitNobody waits until the server has closed all connections.
+// awaitNobody waits until the server has closed all client connections.
 func (s *server) awaitNobody(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); s.sockets(t) > listeners; time.Sleep(time.Millisecond) {
@@ -209,7 +211,7 @@ func (s *server) awaitNobody(t *testing.T) {
 	}
 }
 
-// sockets returns how many the server has.
+// sockets returns the number of the server's sockets.
 func (s *server) sockets(t *testing.T) (n int) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.pid))
@@ -217,14 +219,14 @@ func (s *server) sockets(t *testing.T) (n int) {
 		t.Fatalf("the files of process %d: %v", s.pid, err)
 	}
 	for _, f := range files {
-		if to, _ := os.Readlink(f); strings.HasPrefix(to, "socket:") { // an error: it was closed meanwhile
+		if to, _ := os.Readlink(f); strings.HasPrefix(to, "socket:") { // fails if it was closed in the meantime
 			n++
 		}
 	}
 	return n
 }
 
-// stop ends the server as a service manager would, and returns its log.
+// stop stops the server with SIGTERM, and returns its log.
 func (s *server) stop(t *testing.T) string {
 	t.Helper()
 	if err := syscall.Kill(s.pid, syscall.SIGTERM); err != nil {
@@ -236,7 +238,7 @@ func (s *server) stop(t *testing.T) string {
 	return s.Log.String()
 }
 
-// kill ends what a test that failed has left.
+// kill ends processes that a failed test left running.
 func (s *server) kill() {
 	if s.Alive() && s.pid != 0 {
 		syscall.Kill(s.pid, syscall.SIGKILL) // strace would leave it running

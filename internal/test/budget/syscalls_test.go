@@ -18,9 +18,9 @@ var serverCalls = []load{
 	{name: "journal-8-connections-64-in-flight", jobs: 5000, bench: []string{"--connections", "8", "--in-flight", "64"}, journal: true},
 }
 
-// kinds are the system calls that are counted, by what they are for. Not
-// counted are those of a start, and those of the runtime's own clock, such as
-// nanosleep, of which there are more the longer it takes.
+// kinds maps the counted system calls to their purpose. Calls of the start are not
+// counted, nor are clock calls of the runtime such as nanosleep, whose number grows with
+// the duration.
 var kinds = map[string]string{
 	"read": "read", "readv": "read", "recvfrom": "read", "recvmsg": "read",
 	"write": "write", "writev": "write", "sendto": "write", "sendmsg": "write",
@@ -32,10 +32,9 @@ var kinds = map[string]string{
 	"mmap": "memory", "munmap": "memory", "madvise": "memory", "mprotect": "memory",
 }
 
-// callsAbove is what rows that are new may be above their budget. How many
-// writes and syncs there are the server decides; how often it finds nothing to
-// read depends on the moment too, and how often it has to wait does so most where
-// many clients share a wait. Of futexes there are few.
+// callsAbove returns the tolerance of new rows. The server determines the number of
+// writes and syncs. The number of reads that find nothing also depends on timing. The
+// number of waits does most, if many clients share a wait. Futexes are few.
 func callsAbove(name string) float64 {
 	switch filepath.Base(name) {
 	case "write", "log", "sync":
@@ -46,9 +45,9 @@ func callsAbove(name string) float64 {
 	return 0.50
 }
 
-// No command takes more system calls than its budget has.
+// No command takes more system calls than its budget.
 func TestSystemCalls(t *testing.T) {
-	tab := begin(t, filepath.Join("testdata", "syscalls"), `# System calls per command, and how far above is borne; see doc.go.
+	tab := begin(t, filepath.Join("testdata", "syscalls"), `# System calls per command, and the tolerance; see doc.go.
 # By strace. Written by make budget UPDATE=1.
 `, "strace")
 	beanpole := build(t, "cmd/beanpole")
@@ -63,8 +62,8 @@ func TestSystemCalls(t *testing.T) {
 				}
 				took := sumCalls(l.name, string(text))
 				if l.journal {
-					// The Go runtime's, when a sync takes long and somebody else
-					// might run meanwhile: ten times as many in one run as in another.
+					// The Go runtime calls futex during a long sync if another goroutine
+					// could run. Their number varies tenfold between runs.
 					delete(took, l.name+"/futex")
 				}
 				return commands, took

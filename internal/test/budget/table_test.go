@@ -14,19 +14,19 @@ import (
 	"testing"
 )
 
-// A budget is what a command may cost.
+// A budget is the maximum cost of a command.
 type budget struct {
 	count float64 // per command
-	above float64 // how far above count is borne; a fraction of it
+	above float64 // tolerance, as a fraction of count
 }
 
 const (
-	// rounding is how far a count may always be above or below: a few system
-	// calls belong to no command.
+	// rounding is the minimum tolerance, above and below: a few system calls belong to no
+	// command.
 	rounding = 0.01
 
-	// cheaper is the part of a budget by which a count has to be below for
-	// somebody to be asked to lower it; more where counts differ more.
+	// cheaper is the fraction by which a count must be below its budget before the test
+	// asks for a lower budget. It is larger where counts vary more.
 	cheaper = 0.10
 )
 
@@ -38,7 +38,7 @@ type table struct {
 	path string
 	head string // lines that begin with #
 
-	mu   sync.Mutex        // of scenarios that are counted side by side
+	mu   sync.Mutex        // for scenarios that are counted in parallel
 	rows map[string]budget // by name
 	used map[string]bool   // the names that were looked up
 }
@@ -65,7 +65,7 @@ func readTable(path string) (*table, error) {
 	return t, nil
 }
 
-// write writes the table, sorted by name, without the rows that were not used.
+// write writes the table, sorted by name, without the unused rows.
 func (t *table) write() error {
 	var text strings.Builder
 	text.WriteString(t.head)
@@ -80,7 +80,7 @@ func (t *table) write() error {
 	return os.WriteFile(t.path, []byte(text.String()), 0o666)
 }
 
-// figure formats a count: thousandths matter only where it is small.
+// figure formats a count, with thousandths only if it is small.
 func figure(n float64) string {
 	if n < 100 {
 		return fmt.Sprintf("%.3f", n)
@@ -88,13 +88,13 @@ func figure(n float64) string {
 	return fmt.Sprintf("%.0f", n)
 }
 
-// check holds a count against its budget and says what came of it.
+// check compares a count with its budget and describes the result.
 func (t *table) check(name string, n float64) (message string, ok bool) {
 	t.used[name] = true
 	b, found := t.rows[name]
 	switch {
 	case !found:
-		return fmt.Sprintf("%s: %s a command, which has no budget in %s; make budget UPDATE=1 sets it", name, figure(n), t.path), false
+		return fmt.Sprintf("%s: %s per command, but %s has no budget for it; make budget UPDATE=1 sets it", name, figure(n), t.path), false
 	case b.exceeded(n):
 		return fmt.Sprintf("%s: %s a command is OVER the budget of %s (+%.0f%% are borne, these are %+.1f%%)",
 			name, figure(n), figure(b.count), b.above*100, 100*(n/b.count-1)), false
@@ -104,7 +104,7 @@ func (t *table) check(name string, n float64) (message string, ok bool) {
 	return fmt.Sprintf("%s: %s a command, budget %s", name, figure(n), figure(b.count)), true
 }
 
-// set makes a count the budget. above is for a new row.
+// set makes a count the budget. above is the tolerance of a new row.
 func (t *table) set(name string, n, above float64) {
 	if b, found := t.rows[name]; found {
 		above = b.above
@@ -113,17 +113,17 @@ func (t *table) set(name string, n, above float64) {
 	t.rows[name] = budget{n, above}
 }
 
-// unused returns the names of rows that nobody has looked up.
+// unused returns the names of rows that were not looked up.
 func (t *table) unused() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.rows)), func(name string) bool { return t.used[name] })
 }
 
-// A policy that does not act costs 3 % of a job's life, all together 4 %, and unique 10 %. The counts are those of the file, which
-// TestInstructions holds.
+// A policy that does not act costs 3 % of a job's life, all together cost 4 %, and unique
+// costs 10 %. The test reads the counts from the files that TestInstructions checks.
 func TestPoliciesCostLittle(t *testing.T) {
 	paths, err := filepath.Glob("testdata/instructions-*")
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("the budgets are in %v: %v", paths, err)
+		t.Fatalf("budget files: %v, %v", paths, err)
 	}
 	for _, path := range paths {
 		tab, err := readTable(path)
@@ -134,14 +134,14 @@ func TestPoliciesCostLittle(t *testing.T) {
 			base, policy, ok := strings.Cut(name, "-with-")
 			most := cmp.Or(map[string]float64{"all": 1.04, "unique": 1.10}[policy], 1.03)
 			if off := tab.rows[base]; ok && (off.count == 0 || with.count > most*off.count) {
-				t.Errorf("%s: %s: %s a command, without the policy %s", path, name, figure(with.count), figure(off.count))
+				t.Errorf("%s: %s: %s per command, without the policy %s", path, name, figure(with.count), figure(off.count))
 			}
 		}
 	}
 }
 
-// What is over a budget fails, what is far below asks to lower it, and a row
-// without its counterpart is noticed on both sides.
+// A count above its budget fails, and a count far below asks for a lower budget. The test
+// reports rows without a count and counts without a row.
 func TestTable(t *testing.T) {
 	path := t.TempDir() + "/table"
 	text := "# comment\n\nbig 1000 5%\nloose 1.00 300%\nnone 0.00 50%\nsmall 1.00 10%\n"
@@ -198,13 +198,13 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := map[string]budget{"big": {800, 0.05}, "other": {2.346, 0.5}}; !maps.Equal(tab.rows, want) {
-		t.Errorf("written and read again: %v, want %v", tab.rows, want)
+		t.Errorf("after writing and reading: %v, want %v", tab.rows, want)
 	}
 
 	if err := os.WriteFile(path, []byte("big many 5%\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := readTable(path); err == nil {
-		t.Error("a row without a number was read")
+		t.Error("a row without a number was accepted")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A load is the clients of a cluster.
+// A load consists of the clients of a cluster.
 type load struct {
 	c      *group
 	stop   chan struct{}
@@ -22,18 +22,19 @@ type load struct {
 	probes probes
 }
 
-// How long clients wait for a reply before they look for another member.
+// A client waits this long for a reply before it tries another member.
 const (
 	commandTimeout = 5 * time.Second
 	probeTimeout   = 500 * time.Millisecond
 )
 
-// begin starts clients: some that do everything, and one whose puts show how long there is no service.
+// begin starts clients: some send all kinds of commands, and the puts of one measure how
+// long the service is interrupted.
 func (c *group) begin() *load {
 	l := &load{c: c, stop: make(chan struct{})}
 	timeout := commandTimeout
 	if len(c.members) == 1 {
-		timeout = patience // there is no other to look for
+		timeout = patience // there is no other member
 	}
 	for i := range 6 {
 		rng := rand.New(rand.NewPCG(c.s.rng.Uint64(), 0))
@@ -58,7 +59,7 @@ func (l *load) stopped() bool {
 	}
 }
 
-// await waits until so many more commands are acknowledged.
+// await waits for another `acks` acknowledged commands.
 func (l *load) await(acks int) {
 	want := l.c.h.acknowledged() + acks
 	until(l.c.s.t, fmt.Sprintf("%d more commands are acknowledged", acks), func() bool { return l.c.h.acknowledged() >= want })
@@ -73,11 +74,11 @@ func (l *load) run(k *clients) {
 	}
 }
 
-// clients are one client after the other.
+// clients is a sequence of clients, one after the other.
 type clients struct {
 	c       *group
 	rng     *rand.Rand
-	first   int // member to be tried next
+	first   int // the member to try next
 	timeout time.Duration
 
 	conn    net.Conn
@@ -87,7 +88,7 @@ type clients struct {
 	puts    int
 }
 
-// wait waits a little, as a client does that was refused.
+// wait waits briefly, like a client whose command was refused.
 func (k *clients) wait(stop <-chan struct{}) {
 	select {
 	case <-stop:
@@ -128,7 +129,8 @@ type request struct {
 
 func repeat(r request, n int) []request { return slices.Repeat([]request{r}, n) }
 
-// step does something to a job, or at once to some. It returns false if nobody has answered.
+// step sends one or more commands for random jobs. It returns false if no member
+// answered.
 func (k *clients) step() bool {
 	var all []request
 	n := 1
@@ -161,7 +163,7 @@ func (k *clients) draw() request {
 
 func (k *clients) do(verb string, id uint64) bool { return k.talk(request{verb, id}) }
 
-// talk sends commands and notes what came of them. It returns false if that is not known.
+// talk sends commands and records the results. It returns false if a result is unknown.
 func (k *clients) talk(all ...request) bool {
 	if !k.connect() {
 		return false
@@ -204,7 +206,8 @@ func (k *clients) talk(all ...request) bool {
 	return true
 }
 
-// read reads a reply, with a job's body if there is one; empty: there was none.
+// read reads a reply, with the job's body if it has one. It returns an empty reply after
+// an error.
 func (k *clients) read() (reply, body string) {
 	reply, err := k.r.ReadString('\n')
 	if err == nil && (strings.HasPrefix(reply, "FOUND") || strings.HasPrefix(reply, "RESERVED")) {
@@ -231,7 +234,7 @@ func (p *probes) add(at int64) {
 	p.at = append(p.at, at)
 }
 
-// longest returns the longest time without a put since a moment.
+// longest returns the longest time without an acknowledged put since a moment.
 func (p *probes) longest(since int64) (gap time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,8 +246,8 @@ func (p *probes) longest(since int64) (gap time.Duration) {
 	return gap
 }
 
-// probe puts one job after the other. When its connection ends or does not answer it tries
-// the members in turn.
+// probe puts one job after the other. When its connection ends or a reply is late, it
+// tries the members in turn.
 func (l *load) probe() {
 	k := &clients{c: l.c, timeout: probeTimeout}
 	defer k.disconnect()

@@ -16,17 +16,17 @@ import (
 
 var oldProgram = flag.String("cluster.old", "", "an older version of the program, which TestCluster runs beside the other")
 
-// A fault happens to a server or a cluster under load, and is over when do returns.
+// A fault disturbs a server or a cluster under load. It is over when do returns.
 type fault struct {
 	name  string
-	needs func(c *group) error // nil: nothing; an error says why it cannot happen here
+	needs func(c *group) error // returns an error if the fault is impossible here; nil if it has no needs
 	do    func(c *group)
 }
 
-// clusterFaults are what happens, in turn.
+// clusterFaults are the faults of a cluster, in their order.
 var clusterFaults = append([]fault{
 	{"kill -9 of the leader", nil, func(c *group) { c.restartAfter(c.leader(), (*process).kill) }},
-	{"kill -9 of all at once", nil, killAll},
+	{"kill -9 of all members at once", nil, killAll},
 	{"the leader is cut off", aNetwork, parted(another, both(0, 1), both(0, 2))},
 	{"SIGSTOP of the leader", nil, func(c *group) {
 		p := c.leader()
@@ -37,11 +37,11 @@ var clusterFaults = append([]fault{
 	{"transfer", nil, func(c *group) {
 		to := c.leader().next()
 		if out, err := to.command("cluster", "transfer", to.dir); err != nil {
-			c.s.t.Logf("the leadership was not handed over: %v: %s", err, out) // it may lead by now
+			c.s.t.Logf("the leadership was not transferred: %v: %s", err, out) // the target can lead already
 		}
 	}},
 	{"kill -9 of a follower", nil, func(c *group) { c.restartAfter(c.leader().next(), (*process).kill) }},
-	{"a member is removed, and joins as another one", nil, func(c *group) { c.renew(c.leader().next()) }},
+	{"a follower is removed and joins as a new member", nil, func(c *group) { c.renew(c.leader().next()) }},
 	{"rolling restart", nil, func(c *group) { c.roll(c.s.program) }},
 }, slicesOf(partitions, diskFaults, changes)...)
 
@@ -64,7 +64,7 @@ func killAll(c *group) {
 	starts.Wait()
 }
 
-// roll restarts one member after the other, with a program.
+// roll restarts one member after the other with the given program.
 func (c *group) roll(program string) {
 	for _, p := range c.members {
 		p.program = program
@@ -75,43 +75,45 @@ func (c *group) roll(program string) {
 
 // partitions are cuts of the network between members.
 var partitions = []fault{
-	{"the leader is cut off from one", aNetwork, parted(somebody, both(0, 1))},
-	{"the followers are cut off from each other", aNetwork, parted(somebody, both(1, 2))},
-	{"a follower is cut off", aNetwork, parted(somebody, both(1, 0), both(1, 2))},
-	{"all are cut off from each other", aNetwork, parted(nobody, both(0, 1), both(1, 2), both(2, 0))},
-	{"nobody hears the leader", aNetwork, parted(another, oneWay(0, 1), oneWay(0, 2))},
-	{"the leader hears nobody", aNetwork, parted(another, oneWay(1, 0), oneWay(2, 0))},
-	{"one does not hear the leader", aNetwork, parted(somebody, oneWay(0, 1))},
-	{"the leader does not hear one", aNetwork, parted(somebody, oneWay(1, 0))},
-	{"nobody hears a follower", aNetwork, parted(somebody, oneWay(1, 0), oneWay(1, 2))},
-	{"each hears one other", aNetwork, parted(nobody, oneWay(0, 1), oneWay(1, 2), oneWay(2, 0))},
+	{"the leader is cut off from one follower", aNetwork, parted(anyMember, both(0, 1))},
+	{"the followers are cut off from each other", aNetwork, parted(anyMember, both(1, 2))},
+	{"a follower is cut off", aNetwork, parted(anyMember, both(1, 0), both(1, 2))},
+	{"all members are cut off from each other", aNetwork, parted(noMember, both(0, 1), both(1, 2), both(2, 0))},
+	{"no member hears the leader", aNetwork, parted(another, oneWay(0, 1), oneWay(0, 2))},
+	{"the leader hears no member", aNetwork, parted(another, oneWay(1, 0), oneWay(2, 0))},
+	{"one follower does not hear the leader", aNetwork, parted(anyMember, oneWay(0, 1))},
+	{"the leader does not hear one follower", aNetwork, parted(anyMember, oneWay(1, 0))},
+	{"no member hears a follower", aNetwork, parted(anyMember, oneWay(1, 0), oneWay(1, 2))},
+	{"each member hears one other", aNetwork, parted(noMember, oneWay(0, 1), oneWay(1, 2), oneWay(2, 0))},
 	{"short cuts", aNetwork, flap},
 }
 
 func aNetwork(c *group) error {
 	if c.network == nil {
-		return errors.New("there are no namespaces")
+		return errors.New("namespaces are unavailable")
 	}
 	return nil
 }
 
-// Who can lead while the network is parted.
+// These values state which member can lead during a fault.
 type able int
 
 const (
-	somebody able = iota // the leader, or another one
-	another              // not the one that led
-	nobody
+	anyMember able = iota // the leader or another member
+	another               // a member other than the old leader
+	noMember
 )
 
-// A way is from one member to another. 0 is the leader when the cut begins; 1 and 2 are the others.
+// A way is a direction between two members. 0 is the leader when the cut begins; 1 and 2
+// are the others.
 type way struct{ from, to int }
 
 func oneWay(from, to int) []way { return []way{{from, to}} }
 
 func both(a, b int) []way { return []way{{a, b}, {b, a}} }
 
-// parted cuts some ways, and heals them when the others have gone on without, or know that they cannot.
+// parted cuts some ways. It heals them when the members that can work have done so, or
+// when all members have noticed that they cannot.
 func parted(can able, cuts ...[]way) func(*group) {
 	return func(c *group) {
 		leader := c.leader()
@@ -122,8 +124,8 @@ func parted(can able, cuts ...[]way) func(*group) {
 			}
 		}
 		defer c.network.heal()
-		if can == nobody {
-			until(c.s.t, "all know that there is no majority", func() bool {
+		if can == noMember {
+			until(c.s.t, "all members notice that there is no majority", func() bool {
 				return !slices.ContainsFunc(roles, func(p *process) bool {
 					st, ok := p.status()
 					return ok && st.Quorum
@@ -135,9 +137,10 @@ func parted(can able, cuts ...[]way) func(*group) {
 	}
 }
 
-// goOn waits until clients are served in spite of a fault, which lasts some seconds; if they can be.
+// goOn waits until clients are served in spite of a fault, which lasts some seconds, if
+// that is possible.
 func (c *group) goOn(can able, leader *process) {
-	if can == nobody {
+	if can == noMember {
 		c.s.pause(4 * time.Second)
 		return
 	}
@@ -148,7 +151,7 @@ func (c *group) goOn(can able, leader *process) {
 	c.load.await(acksPerRound)
 }
 
-// flap cuts some ways at random, for moments.
+// flap repeatedly cuts random ways for short times.
 func flap(c *group) {
 	for range 15 {
 		for _, from := range c.members {
@@ -164,19 +167,19 @@ func flap(c *group) {
 	}
 }
 
-// diskFaults are what a disk does to a member.
+// diskFaults are faults of a member's disk.
 var diskFaults = []fault{
 	{"the disk of the leader hangs", aTracer, injected(leads, another, "fdatasync,fsync,pwrite64", "delay_enter=3600s")},
 	{"the syncs of the leader hang", aTracer, injected(leads, another, "fdatasync,fsync", "delay_enter=3600s")},
-	{"the disk of a follower hangs", aTracer, injected(follows, somebody, "fdatasync,fsync,pwrite64", "delay_enter=3600s")},
-	{"the disk of the leader is slow", aTracer, injected(leads, somebody, "fdatasync,fsync", "delay_enter=200ms")},
-	{"the disk of a follower is slow", aTracer, injected(follows, somebody, "fdatasync,fsync", "delay_enter=200ms")},
+	{"the disk of a follower hangs", aTracer, injected(follows, anyMember, "fdatasync,fsync,pwrite64", "delay_enter=3600s")},
+	{"the disk of the leader is slow", aTracer, injected(leads, anyMember, "fdatasync,fsync", "delay_enter=200ms")},
+	{"the disk of a follower is slow", aTracer, injected(follows, anyMember, "fdatasync,fsync", "delay_enter=200ms")},
 	{"syncs of the leader fail", aTracer, injected(leads, another, "fdatasync,fsync", "error=EIO")},
-	{"syncs of a follower fail", aTracer, injected(follows, somebody, "fdatasync,fsync", "error=EIO")},
+	{"syncs of a follower fail", aTracer, injected(follows, anyMember, "fdatasync,fsync", "error=EIO")},
 	{"writes of the leader have no room", aTracer, injected(leads, another, "pwrite64,fallocate", "error=ENOSPC")},
-	{"writes of a follower have no room", aTracer, injected(follows, somebody, "pwrite64,fallocate", "error=ENOSPC")},
-	{"the disk of the leader is full", aSmallDisk, filled(leads, somebody)},
-	{"the disk of a follower is full", aSmallDisk, filled(follows, somebody)},
+	{"writes of a follower have no room", aTracer, injected(follows, anyMember, "pwrite64,fallocate", "error=ENOSPC")},
+	{"the disk of the leader is full", aSmallDisk, filled(leads, anyMember)},
+	{"the disk of a follower is full", aSmallDisk, filled(follows, anyMember)},
 }
 
 func aTracer(*group) error {
@@ -186,7 +189,7 @@ func aTracer(*group) error {
 
 func aSmallDisk(c *group) error {
 	if !c.small {
-		return errors.New("the members' disks are large: they are small ones with odd seeds, in namespaces")
+		return errors.New("the disks are large; use an odd seed, and namespaces, for small disks")
 	}
 	return nil
 }
@@ -195,15 +198,15 @@ func leads(c *group) *process { return c.leader() }
 
 func follows(c *group) *process { return c.leader().next() }
 
-// injected lets calls of a member fail or last, while the others go on.
+// injected makes calls of a member fail or hang while the others continue.
 func injected(whom func(*group) *process, can able, calls, how string) func(*group) {
 	return func(c *group) {
 		p := whom(c)
-		if can == nobody || strings.Contains(how, "ENOSPC") {
+		if can == noMember || strings.Contains(how, "ENOSPC") {
 			c.h.diskIsFull()
 		}
 		how := how
-		if can == nobody && c.s.rng.IntN(2) == 0 { // from some call on each so many, not all
+		if can == noMember && c.s.rng.IntN(2) == 0 { // every few calls, not all
 			how += fmt.Sprintf(":when=%d+%d", 1+c.s.rng.IntN(20), 1+c.s.rng.IntN(5))
 		}
 		cmd, letGo := tracer("-f", "-o", "/dev/null", "-p", fmt.Sprint(p.srv.Cmd.Process.Pid), "-e", "signal=none", "-e", "trace="+calls, "-e", "inject="+calls+":"+how)
@@ -213,7 +216,7 @@ func injected(whom func(*group) *process, can able, calls, how string) func(*gro
 	}
 }
 
-// filled leaves no room on the disk of a member, while the others go on.
+// filled fills the disk of a member while the others continue.
 func filled(whom func(*group) *process, can able) func(*group) {
 	return func(c *group) {
 		p := whom(c)
@@ -225,10 +228,10 @@ func filled(whom func(*group) *process, can able) func(*group) {
 	}
 }
 
-// changes are of the members, and of their versions.
+// changes are changes of the members or of their versions.
 var changes = []fault{
-	{"the leader is removed, and joins as another one", nil, func(c *group) { c.renew(c.leader()) }},
-	{"a member is lost, and replaced", nil, func(c *group) {
+	{"the leader is removed and joins as a new member", nil, func(c *group) { c.renew(c.leader()) }},
+	{"a lost member is replaced", nil, func(c *group) {
 		p := c.leader().next()
 		id := c.idOf(p)
 		p.kill()
@@ -242,7 +245,7 @@ var changes = []fault{
 		c.run("cluster", "rejoin", p.dir)
 		c.must(p.start())
 	}},
-	{"rolling change to the older version, and back", anOldProgram, func(c *group) {
+	{"rolling change to the older version and back", anOldProgram, func(c *group) {
 		c.roll(*oldProgram)
 		c.load.await(acksPerRound)
 		c.roll(c.s.program)
@@ -251,12 +254,12 @@ var changes = []fault{
 
 func anOldProgram(*group) error {
 	if *oldProgram == "" {
-		return errors.New("no older version was named")
+		return errors.New("no older version; set -cluster.old")
 	}
 	return nil
 }
 
-// renew removes a member, and lets it join as another one.
+// renew removes a member and lets it join again as a new member.
 func (c *group) renew(p *process) {
 	id := c.idOf(p)
 	c.run("cluster", "remove", p.next().dir, fmt.Sprint(id))

@@ -77,7 +77,7 @@ type failoverClient struct {
 	conn   net.Conn
 	in     *bufio.Reader
 	tube   string
-	id     string // of the job that it holds
+	id     string // id of the held job
 	holds  bool
 }
 

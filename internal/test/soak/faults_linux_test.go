@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// serverFaults are what happens to a single server.
+// serverFaults are the faults of a single server.
 var serverFaults = []fault{
 	{"stopped and continued", nil, func(c *group) {
 		p := c.members[0].srv.Cmd.Process
@@ -24,21 +24,21 @@ var serverFaults = []fault{
 		c.must(p.Signal(syscall.SIGCONT))
 	}},
 	{"SIGHUP", nil, func(c *group) { c.must(c.members[0].srv.Cmd.Process.Signal(syscall.SIGHUP)) }},
-	{"connections left half way", nil, crowd},
-	{"fdatasync fails", aTracer, injected(first, nobody, "fdatasync", "error=EIO")},
-	{"pwrite fails", aTracer, injected(first, nobody, "pwrite64", "error=EIO")},
-	{"pwrite has no room", aTracer, injected(first, nobody, "pwrite64", "error=ENOSPC")},
-	{"openat fails", aTracer, injected(first, nobody, "openat", "error=EIO")},
-	{"fallocate has no room", aTracer, injected(first, nobody, "fallocate", "error=ENOSPC")},
-	{"unlink and rename fail", aTracer, injected(first, nobody, "unlinkat,renameat,renameat2", "error=EIO")},
-	{"fsync fails", aTracer, injected(first, nobody, "fsync", "error=EIO")},
-	{"a full disk", aSmallDisk, filled(first, nobody)},
+	{"abandoned connections", nil, crowd},
+	{"fdatasync fails", aTracer, injected(first, noMember, "fdatasync", "error=EIO")},
+	{"pwrite fails", aTracer, injected(first, noMember, "pwrite64", "error=EIO")},
+	{"pwrite has no room", aTracer, injected(first, noMember, "pwrite64", "error=ENOSPC")},
+	{"openat fails", aTracer, injected(first, noMember, "openat", "error=EIO")},
+	{"fallocate has no room", aTracer, injected(first, noMember, "fallocate", "error=ENOSPC")},
+	{"unlink and rename fail", aTracer, injected(first, noMember, "unlinkat,renameat,renameat2", "error=EIO")},
+	{"fsync fails", aTracer, injected(first, noMember, "fsync", "error=EIO")},
+	{"a full disk", aSmallDisk, filled(first, noMember)},
 	{"no descriptors", nil, starve},
 }
 
 func first(c *group) *process { return c.members[0] }
 
-// starve leaves the server no descriptors but for a few.
+// starve leaves the server only a few descriptors.
 func starve(c *group) {
 	c.h.diskIsFull()
 	srv := c.members[0].srv
@@ -51,22 +51,22 @@ func starve(c *group) {
 	c.must(unix.Prlimit(srv.Cmd.Process.Pid, unix.RLIMIT_NOFILE, &old, nil))
 }
 
-// crowd makes connections that stop within a command, and drops them.
+// crowd opens connections, stops in the middle of a command, and closes them.
 func crowd(c *group) {
 	half := wire.AppendCommand(nil, &wire.Command{Op: wire.Put, TTR: 9, Body: make([]byte, 65_435)})
 	for range 200 {
 		nc := c.members[0].dial()
 		defer nc.Close()
-		nc.SetWriteDeadline(time.Now().Add(time.Second)) // the server may have enough
+		nc.SetWriteDeadline(time.Now().Add(time.Second)) // the server can stop reading
 		nc.Write(half[:c.s.rng.IntN(len(half))])
 	}
 	c.s.pause(time.Second)
 }
 
-// tracer returns a strace, and a function that makes it let the process go. strace does
-// so at SIGTERM; SIGINT may be ignored. If the process was killed at the wrong moment
-// strace waits for one of its threads for ever, and the process cannot be waited for as
-// long as strace is there.
+// tracer returns a strace command, and a function that stops strace with SIGTERM, which
+// detaches it. SIGINT can be ignored. If the process was killed at the wrong moment,
+// strace waits forever for one of its threads, and Wait for the process blocks until
+// strace is gone.
 func tracer(args ...string) (cmd *exec.Cmd, letGo func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd = exec.CommandContext(ctx, "strace", args...)
@@ -89,12 +89,13 @@ func awaitAttached(t *testing.T, cmd *exec.Cmd) {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(says[:n], []byte("attached")) {
-		t.Skipf("strace may not attach: %s", says[:n])
+		t.Skipf("strace is not permitted to attach: %s", says[:n])
 	}
 	go io.Copy(io.Discard, attached)
 }
 
-// fillDisk makes a file that takes all the room of its disk, and returns what removes it.
+// fillDisk creates a file that fills its disk, and returns a function that removes the
+// file.
 func fillDisk(name string) (empty func(), err error) {
 	file, err := os.Create(name)
 	if err != nil {

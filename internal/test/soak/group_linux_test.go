@@ -30,9 +30,9 @@ import (
 
 var faultKinds = flag.String("faults", "", "only faults whose name matches this regular expression")
 
-// TestCluster runs three members with clients that put, look at, reserve, bury, kick and delete jobs
-// through any of them, while faults happen to the members. Nothing that was acknowledged is
-// lost or undone, and the history of each job is one of a single queue.
+// TestCluster runs three members under faults. Clients put, peek, reserve, bury, kick and
+// delete jobs through any member. No acknowledged change is lost or undone, and the
+// history of each job fits a single queue.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	if isolate(t) {
@@ -70,46 +70,47 @@ func TestCluster(t *testing.T) {
 	h.check(t)
 	c.awaitAll(0)
 	c.stop()
-	c.restart() // a journal whose disk has failed just now lacks entries that the member's log has
+	c.restart() // after a disk fault, a journal can lack entries that the member's log has
 	c.awaitAll(0)
 	c.stop()
 	c.compare()
 }
 
-// mayLag is how many entries of the log a member may lag under load.
+// mayLag is the maximum number of log entries by which a member can lag under load.
 const mayLag = 5000
 
-// acksPerRound is how many commands are acknowledged before and after each fault.
+// acksPerRound is the number of commands that are acknowledged before and after each
+// fault.
 const acksPerRound = 200
 
-// A group is the members.
+// A group is a cluster or a single server.
 type group struct {
 	s       *soak
 	h       *history
 	members []*process
-	network *network // nil: all are on this machine
-	small   bool     // their disks are
+	network *network // nil if all members use this machine's network
+	small   bool     // the members' disks are small
 	load    *load
 	stopped bool
 }
 
-// A process is a member: a directory with two ports, and the program that runs on it.
+// A process is a member: a directory with two ports, and the program that serves it.
 type process struct {
 	c       *group
 	dir     string
 	program string
-	args    []string    // of the server, beside those that all have
-	shell   string      // a command of the shell before it is started
-	socket  *os.File    // it inherits that one, which listens at clients; nil: it opens its own
-	host    *netns.Host // nil: this machine
-	clients string      // address of clients
-	addr    string      // of other members
-	moves   int         // how often that has changed
+	args    []string    // additional arguments of the server
+	shell   string      // a shell command that runs before the server starts
+	socket  *os.File    // the inherited socket that listens at clients; nil if the server opens its own
+	host    *netns.Host // nil on this machine
+	clients string      // address for clients
+	addr    string      // address for other members
+	moves   int         // number of changes of addr
 	srv     *exectest.Process
 }
 
-// newGroup starts three members, of which the first has the journal of a single server. So all others need a copy of that
-// besides the log.
+// newGroup starts three members. The first has the journal of a single server, so the
+// others need a snapshot in addition to the log.
 func newGroup(s *soak) *group {
 	c := &group{s: s, h: newHistory()}
 	if netns.Isolated() {
@@ -136,7 +137,7 @@ func newGroup(s *soak) *group {
 	return c
 }
 
-// disk returns a directory for a member, on a small disk of its own with odd seeds.
+// disk returns a directory for a member. With odd seeds it is on its own small disk.
 func (c *group) disk() string {
 	dir := c.s.t.TempDir()
 	c.small = c.network != nil && c.s.seed%2 == 1
@@ -158,7 +159,7 @@ func freeAddress(t *testing.T) string {
 	return "127.0.0.1:" + port.String()
 }
 
-// move gives a member another address for the others.
+// move gives a member a new address for the other members.
 func (p *process) move() {
 	if p.host == nil {
 		p.addr = freeAddress(p.c.s.t)
@@ -168,7 +169,7 @@ func (p *process) move() {
 	p.addr = fmt.Sprintf("%s:%d", p.host.Addr, 11400+p.moves)
 }
 
-// fillQueue puts jobs into the queue of a single server, whose journal it leaves.
+// fillQueue puts jobs into a single server, which leaves its journal.
 func (c *group) fillQueue(p *process) {
 	c.must(os.Mkdir(p.dir, 0o700))
 	c.must(p.start())
@@ -182,7 +183,7 @@ func (c *group) fillQueue(p *process) {
 	p.terminate()
 }
 
-// possible returns those of the faults that can happen here, and are asked for.
+// possible returns the faults that can happen here and match -faults.
 func (c *group) possible(all []fault) (faults []fault) {
 	name := regexp.MustCompile(*faultKinds)
 	for _, f := range all {
@@ -198,16 +199,17 @@ func (c *group) possible(all []fault) (faults []fault) {
 		faults = append(faults, f)
 	}
 	if len(faults) == 0 {
-		c.s.t.Skip("no such fault can happen here")
+		c.s.t.Skip("no selected fault is possible here")
 	}
 	return faults
 }
 
-// admit makes an empty directory that of a new member, by cluster join or replace, and waits until that is a voter.
+// admit prepares an empty directory for a new member with cluster join or replace, and
+// waits until the member is a voter.
 func (c *group) admit(p *process, command ...string) {
 	token := filepath.Join(c.s.t.TempDir(), "token")
 	leader := c.leader()
-	until(c.s.t, "there is a token", func() bool {
+	until(c.s.t, "a token exists", func() bool {
 		text, err := leader.command("cluster", "join-token", leader.dir)
 		return err == nil && os.WriteFile(token, text, 0o600) == nil
 	})
@@ -223,7 +225,7 @@ func (c *group) must(err error) {
 	}
 }
 
-// run runs a command of the program, which must succeed.
+// run runs a command of the program and fails the test if the command fails.
 func (c *group) run(args ...string) {
 	c.s.t.Helper()
 	if out, err := exec.Command(c.s.program, args...).CombinedOutput(); err != nil {
@@ -232,7 +234,7 @@ func (c *group) run(args ...string) {
 }
 
 func (p *process) command(args ...string) ([]byte, error) {
-	limit := commandTimeout // the network may swallow what it says
+	limit := commandTimeout // the network can drop its packets
 	if args[0] == "journal" || slices.Contains(args, "--offline") {
 		limit = patience
 	}
@@ -245,13 +247,13 @@ func (p *process) command(args ...string) ([]byte, error) {
 	return out, err
 }
 
-// start starts the member; it may be that nobody leads yet.
+// start starts the member. The cluster can still be without a leader when it returns.
 func (p *process) start() (err error) {
 	host, port, _ := net.SplitHostPort(p.clients)
 	program, args := p.program, append([]string{"-b", p.dir, "-l", host, "-p", port}, p.args...)
 	var env []string
 	var files []*os.File
-	if p.socket != nil { // LISTEN_PID must be the process that takes the socket, hence the shell
+	if p.socket != nil { // a shell sets LISTEN_PID to the process that uses the socket
 		args, p.shell = slices.Delete(args, 2, 6), "export LISTEN_PID=$$"
 		env, files = []string{"LISTEN_FDS=1"}, []*os.File{p.socket}
 	}
@@ -265,7 +267,7 @@ func (p *process) start() (err error) {
 	return err
 }
 
-// dial connects to a member that runs.
+// dial connects to a running member.
 func (p *process) dial() net.Conn {
 	conn, err := net.Dial("tcp", p.clients)
 	if err != nil {
@@ -274,7 +276,7 @@ func (p *process) dial() net.Conn {
 	return conn
 }
 
-// stats asks for those of the server.
+// stats returns the server's statistics.
 func (p *process) stats() map[string]string {
 	conn := p.dial()
 	defer conn.Close()
@@ -294,7 +296,7 @@ func (p *process) stats() map[string]string {
 
 func (p *process) kill() { p.srv.Kill() }
 
-// terminate stops the member in an orderly way.
+// terminate stops the member with SIGTERM.
 func (p *process) terminate() {
 	if err := p.srv.Stop(); err != nil {
 		p.c.s.t.Error(err)
@@ -307,15 +309,16 @@ func (p *process) next() *process {
 	return p.c.members[(i+1)%len(p.c.members)]
 }
 
-// restartAfter ends a member, lets the others go on without it, and starts it again.
+// restartAfter ends a member, waits until the others work without it, and starts it
+// again.
 func (c *group) restartAfter(p *process, end func(*process)) {
 	end(p)
 	c.awaitLeaderBut(p)
 	c.must(p.start())
 }
 
-// restart starts all members after stop, and waits until one of them leads: it knows then
-// which entries are committed.
+// restart starts all members after stop, and waits until one of them leads and therefore
+// knows which entries are committed.
 func (c *group) restart() {
 	for _, p := range c.members {
 		c.must(p.start())
@@ -326,7 +329,7 @@ func (c *group) restart() {
 	until(c.s.t, "a leader answers", func() bool { return k.do("peek", 1) })
 }
 
-// stop ends all members.
+// stop stops all members.
 func (c *group) stop() {
 	if c.stopped {
 		return
@@ -338,7 +341,7 @@ func (c *group) stop() {
 	if c.s.t.Failed() && len(c.members) > 1 {
 		for _, p := range c.members {
 			out, err := p.command("cluster", "status", p.dir)
-			c.s.t.Logf("what %s says of the cluster: %v\n%s", p.addr, err, out)
+			c.s.t.Logf("cluster status at %s: %v\n%s", p.addr, err, out)
 		}
 	}
 	for _, p := range c.members {
@@ -354,14 +357,14 @@ func (c *group) stop() {
 	}
 }
 
-// memberStatus is what cluster status tells of one.
+// memberStatus is the part of "cluster status" for one member.
 type memberStatus struct {
 	ID        uint64  `json:"id"`
 	Address   string  `json:"address"`
 	Role      string  `json:"role"`
 	Reachable bool    `json:"reachable"`
 	Applied   uint64  `json:"applied"`
-	Lag       *uint64 `json:"lag"` // nil: not known
+	Lag       *uint64 `json:"lag"` // nil if unknown
 }
 
 type groupStatus struct {
@@ -369,14 +372,14 @@ type groupStatus struct {
 	Quorum  bool           `json:"quorum"`
 }
 
-// status returns what a member says of the cluster. The command prints that and fails when something needs attention, such
-// as a disk that is nearly full.
+// status returns a member's view of the cluster. The command prints it and exits with an
+// error if there are findings, such as a nearly full disk.
 func (p *process) status() (st groupStatus, ok bool) {
 	out, _ := p.command("cluster", "status", p.dir, "--json")
 	return st, json.Unmarshal(out, &st) == nil
 }
 
-// leaderBut returns the member that leads, as another one than p says, or nil.
+// leaderBut returns the leader according to a member other than p, or nil.
 func (c *group) leaderBut(p *process) *process {
 	for _, asked := range c.members {
 		if asked == p || asked.srv == nil || !asked.srv.Alive() {
@@ -398,7 +401,7 @@ func (c *group) leaderBut(p *process) *process {
 
 // idOf returns the id of a member.
 func (c *group) idOf(p *process) (id uint64) {
-	until(c.s.t, "the leader knows "+p.addr, func() bool {
+	until(c.s.t, "the leader lists "+p.addr, func() bool {
 		st, ok := c.leader().status()
 		if !ok {
 			return false
@@ -413,21 +416,21 @@ func (c *group) idOf(p *process) (id uint64) {
 	return id
 }
 
-// leader waits until somebody leads.
+// leader waits for a leader and returns it.
 func (c *group) leader() *process { return c.awaitLeaderBut(nil) }
 
 func (c *group) awaitLeaderBut(p *process) (leader *process) {
-	until(c.s.t, "somebody leads", func() bool {
+	until(c.s.t, "a member leads", func() bool {
 		leader = c.leaderBut(p)
 		return leader != nil
 	})
 	return leader
 }
 
-// awaitAll waits until all that have joined are voters, and have received and applied all
-// but so many entries.
+// awaitAll waits until all members are voters, and have received and applied all entries
+// except at most `most`.
 func (c *group) awaitAll(most uint64) {
-	until(c.s.t, "all members are voters, and up to date", func() bool {
+	until(c.s.t, "all members are voters and up to date", func() bool {
 		leader := c.leaderBut(nil)
 		if leader == nil {
 			return false
@@ -446,8 +449,8 @@ func (c *group) awaitAll(most uint64) {
 	})
 }
 
-// applied returns the last entry that is in the member's journal. No member knows that of
-// another one, and "cluster status" asks the leader, so the directory is read.
+// applied returns the last entry in the member's journal. It reads the directory, because
+// members do not report it: "cluster status" asks the leader.
 func (p *process) applied() uint64 {
 	var st struct {
 		Applied struct {
@@ -456,24 +459,25 @@ func (p *process) applied() uint64 {
 	}
 	out, err := p.command("cluster", "status", "--offline", "--json", p.dir)
 	if err != nil || json.Unmarshal(out, &st) != nil {
-		return 0 // the server has removed a file of its journal meanwhile
+		return 0 // the server has just removed a file of its journal
 	}
 	return st.Applied.Index
 }
 
-// until waits for something that happens in other processes.
+// until waits for a condition in other processes.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(3 * patience)
 	for pause := time.Millisecond; !is(); pause = min(2*pause, 200*time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timeout while waiting until %s", what)
 		}
 		time.Sleep(pause)
 	}
 }
 
-// audit looks at each job of which an id is known, and at some that were gone, when nobody changes anything.
+// audit peeks at each known job, and at some deleted jobs, while no client changes the
+// queue.
 func (c *group) audit() {
 	k := &clients{c: c, timeout: commandTimeout}
 	defer k.disconnect()
@@ -482,9 +486,9 @@ func (c *group) audit() {
 	for some := range slices.Chunk(append(ids, past[:min(len(past), 2000)]...), 100) {
 		var all []request
 		for _, id := range some {
-			all = append(all, request{"peek", id}, request{"kick-job", id}) // which tells whether it was buried
+			all = append(all, request{"peek", id}, request{"kick-job", id}) // succeeds if the job is buried
 		}
-		until(c.s.t, "somebody says whether jobs are there", func() bool { return k.talk(all...) })
+		until(c.s.t, "a member answers", func() bool { return k.talk(all...) })
 	}
 	if len(c.members) > 1 {
 		return
@@ -495,14 +499,14 @@ func (c *group) audit() {
 		jobs += n
 	}
 	if there, more := c.h.there(); jobs < there || jobs > there+more {
-		c.s.t.Errorf("the server has %d jobs, and %d are known, with %d puts without an answer", jobs, there, more)
+		c.s.t.Errorf("the server has %d jobs; the history has %d, and %d unanswered puts", jobs, there, more)
 	}
 	if health := stats["journal-health"]; health != "ok" {
 		c.s.t.Errorf("journal-health is %q after a start", health)
 	}
 }
 
-// compare compares what the members have on their disks.
+// compare compares the jobs on the members' disks.
 func (c *group) compare() {
 	t := c.s.t
 	var first []string
@@ -516,7 +520,7 @@ func (c *group) compare() {
 		if p == c.members[0] {
 			first = jobs
 		} else if !slices.Equal(first, jobs) {
-			t.Errorf("%s has other jobs than %s: %d and %d\n%s", p.addr, c.members[0].addr, len(jobs), len(first), difference(jobs, first))
+			t.Errorf("the jobs of %s and %s differ: %d and %d jobs\n%s", p.addr, c.members[0].addr, len(jobs), len(first), difference(jobs, first))
 		}
 	}
 	if !t.Failed() {

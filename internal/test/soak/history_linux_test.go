@@ -13,7 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A history is what clients have asked for, and what came of it.
+// A history contains the requests of all clients and their results.
 type history struct {
 	began time.Time
 
@@ -23,13 +23,14 @@ type history struct {
 	known    []uint64 // ids of acknowledged puts, in their order
 	acks     int
 	sessions int
-	full     bool     // a disk was: commands may be refused
-	past     []uint64 // ids of jobs that were gone when a server ended
-	lost     int      // puts without an answer until then
+	full     bool     // a disk was full, so commands can be refused
+	past     []uint64 // ids of jobs that no longer existed when a server ended
+	lost     int      // unanswered puts until then
 	wrong    []string
 }
 
-// An op is a command. Without an answer it may happen at any time after it was sent, or never.
+// An op is a command. Without a reply it can be executed at any time after it was sent,
+// or never.
 type op struct {
 	verb           string
 	id             uint64
@@ -45,7 +46,7 @@ const (
 	unknown result = iota
 	done
 	notFound
-	refused // it has not happened
+	refused // not executed
 )
 
 func newHistory() *history {
@@ -54,14 +55,14 @@ func newHistory() *history {
 
 func (h *history) now() int64 { return int64(time.Since(h.began)) }
 
-// diskIsFull says that commands may be refused from now on.
+// diskIsFull records that servers can refuse commands from now on.
 func (h *history) diskIsFull() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.full = true
 }
 
-// fail notes what a server may not do.
+// fail records an error of a server.
 func (h *history) fail(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,7 +84,8 @@ func (h *history) begin(verb string, id uint64, session int, body string) *op {
 	return o
 }
 
-// answered notes a reply. It returns false if that does not say whether the command was executed.
+// answered records a reply. It returns false if the reply leaves open whether the command
+// was executed.
 func (h *history) answered(o *op, reply, body string) bool {
 	now := h.now()
 	h.mu.Lock()
@@ -93,7 +95,7 @@ func (h *history) answered(o *op, reply, body string) bool {
 	case word == "INSERTED" && o.verb == "put":
 		fmt.Sscan(rest, &o.id)
 		if other, twice := h.bodies[o.id]; twice {
-			h.wrong = append(h.wrong, fmt.Sprintf("id %d was given out for %q and for %q", o.id, other, o.body))
+			h.wrong = append(h.wrong, fmt.Sprintf("id %d was assigned to %q and to %q", o.id, other, o.body))
 		}
 		h.bodies[o.id] = o.body
 		h.known = append(h.known, o.id)
@@ -102,16 +104,16 @@ func (h *history) answered(o *op, reply, body string) bool {
 		o.result = notFound
 	case word == replies[o.verb]:
 		if want := h.bodies[o.id]; (word == "FOUND" || word == "RESERVED") && body != want {
-			h.wrong = append(h.wrong, fmt.Sprintf("job %d has the body %q, and was put with %q", o.id, body, want))
+			h.wrong = append(h.wrong, fmt.Sprintf("job %d has the body %q, but was put with %q", o.id, body, want))
 		}
 		o.result = done
 	case word == "OUT_OF_MEMORY" && h.full:
 		o.result = refused
-		return false // another member may have room
+		return false // another member can have room
 	case reply == "", word == "INTERNAL_ERROR":
 		return false
 	default:
-		h.wrong = append(h.wrong, fmt.Sprintf("%s %d is answered %q", o.verb, o.id, reply))
+		h.wrong = append(h.wrong, fmt.Sprintf("%s %d: unexpected reply %q", o.verb, o.id, reply))
 		return false
 	}
 	o.returned = now
@@ -129,7 +131,8 @@ func (h *history) acknowledged() int {
 	return h.acks
 }
 
-// anyID returns the id of one of the newest jobs, or of any; 0: there is none. It says whether there are many.
+// anyID returns the id of a recent or an arbitrary job, or 0 if there is none, and
+// whether there are many jobs.
 func (h *history) anyID(r *rand.Rand) (id uint64, many bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,14 +148,15 @@ func (h *history) anyID(r *rand.Rand) (id uint64, many bool) {
 
 const manyJobs = 20_000
 
-// ids are those of jobs that may be there, and past those of jobs that are not.
+// ids returns the ids of jobs that can exist, and of jobs that were deleted.
 func (h *history) ids() (ids, past []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.known), slices.Clone(h.past)
 }
 
-// there returns how many jobs were there when each was looked for last, and how many puts were not answered.
+// there returns the number of jobs that existed when each was last peeked at, and the
+// number of unanswered puts.
 func (h *history) there() (jobs, lost int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,15 +201,16 @@ func (h *history) others() int {
 
 func (h *history) unknown() int { return h.tally(func(o *op) bool { return o.result == unknown }) }
 
-// A jobState is what a queue knows of a job. A reservation may end at any time, because
-// the server may have lost the connection before its client knows.
+// A jobState is the model of a job. A reservation can end at any time, because the server
+// can lose the connection before the client notices.
 type jobState struct {
 	there  bool
 	buried bool
-	holder int // session; 0: none
+	holder int // session, or 0 for none
 }
 
-// after returns the state after a command that was done, or found nothing; false: that cannot be.
+// after returns the state after a command that was done or found no job. It returns false
+// if that is impossible.
 func (s jobState) after(o *op, r result) (jobState, bool) {
 	mine, free := s.holder == o.session, s.holder == 0
 	var can bool
@@ -232,12 +237,12 @@ func (s jobState) after(o *op, r result) (jobState, bool) {
 	return next, can
 }
 
-// oneJob is a queue with one job, to porcupine.
+// oneJob is the porcupine model of a queue with one job.
 var oneJob = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{jobState{}} },
 	Step: func(state, input, _ any) (next []any) {
 		o, now := input.(*op), state.(jobState)
-		for _, s := range []jobState{now, {there: now.there}} { // a reservation may have ended
+		for _, s := range []jobState{now, {there: now.there}} { // a reservation can have ended
 			if s != now && now.holder == 0 {
 				continue
 			}
@@ -258,7 +263,7 @@ var oneJob = porcupine.NondeterministicModel{
 	},
 }
 
-// check holds the history of each job against that of one queue.
+// check checks the history of each job against the model of a queue.
 func (h *history) check(t *testing.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -276,18 +281,19 @@ func (h *history) check(t *testing.T) {
 	model := oneJob.ToModel()
 	for id, operations := range byJob {
 		if porcupine.CheckOperationsTimeout(model, operations, time.Minute) != porcupine.Ok {
-			t.Errorf("what clients were told of job %d cannot be of one queue:", id)
+			t.Errorf("the history of job %d is impossible for one queue:", id)
 			for _, o := range ops[id] {
 				t.Errorf("  %8.3f to %8.3f s: %s by session %d: %s", float64(o.call)/1e9, float64(o.returned)/1e9, o.verb, o.session, [...]string{"not answered", "done", "not found", "refused"}[o.result])
 			}
 			return
 		}
 	}
-	t.Logf("the histories of %d jobs are those of one queue", len(byJob))
+	t.Logf("the histories of %d jobs fit one queue", len(byJob))
 }
 
-// settle checks the history when the server of all its sessions has ended and each job that is known was looked
-// for. What is there is from then on all that is known, and what was not answered never happens.
+// settle checks the history after the server of all sessions has ended and an audit has
+// looked for each job. From then on, the history contains only the jobs that exist, and
+// unanswered commands count as not executed.
 func (h *history) settle(t *testing.T) {
 	h.check(t)
 	h.mu.Lock()
@@ -295,7 +301,7 @@ func (h *history) settle(t *testing.T) {
 	there := make(map[uint64]bool)
 	for _, o := range h.ops {
 		if o.verb == "peek" {
-			there[o.id] = o.result == done // the last one counts
+			there[o.id] = o.result == done // the last result counts
 		}
 		if o.verb == "put" && o.result == unknown {
 			h.lost++
@@ -315,7 +321,7 @@ func (h *history) settle(t *testing.T) {
 	}
 }
 
-// A history that no queue can have is found, and one that a queue can have is not.
+// The check rejects a history that is impossible for a queue, and accepts a possible one.
 func TestHistory(t *testing.T) {
 	at := func(n int64, verb string, session int, r result) porcupine.Operation {
 		o := &op{verb: verb, id: 1, session: session, result: r, call: 10 * n, returned: 10*n + 5}

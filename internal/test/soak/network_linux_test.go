@@ -9,9 +9,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/netns"
 )
 
-// isolate runs the test again in namespaces of its own. There it may part the members and give
-// them small disks, also if it is not root, and nothing of the machine is changed. It returns false if that is not
-// possible, or if this is the process that runs so.
+// isolate runs the test again in its own namespaces. There it can partition the network
+// and mount small disks without root and without changes to the machine. It returns false
+// if that is impossible, or if this process already runs in such namespaces.
 func isolate(t *testing.T) bool {
 	if netns.Isolated() {
 		return false
@@ -29,13 +29,13 @@ func isolate(t *testing.T) bool {
 		ip rule add blackhole from 10.0.0.1 to 10.0.0.2
 		mount -t tmpfs tmpfs /mnt`, "-soak.program="+program)
 	if err != nil {
-		t.Logf("no network is parted, and no disk is full: %v", err)
+		t.Logf("no partitions and no full disks: %v", err)
 	}
 	return err == nil
 }
 
-// A network gives each member a machine of its own, as far as the network knows: a namespace with one address, whose only
-// way out is a router. That is the namespace of the test, which can so reach each member at all times.
+// A network gives each member its own network namespace with one address. A router
+// connects them: the namespace of the test, which can therefore always reach each member.
 type network struct {
 	t     *testing.T
 	hosts int
@@ -50,7 +50,7 @@ func newNetwork(t *testing.T) *network {
 	return &network{t: t}
 }
 
-// add adds a machine. It stays, whatever runs on it.
+// add adds a host. The host outlives the processes that run on it.
 func (n *network) add() *netns.Host {
 	n.hosts++
 	device, router := fmt.Sprintf("host%d", n.hosts), fmt.Sprintf("10.77.%d.1", n.hosts)
@@ -60,14 +60,14 @@ func (n *network) add() *netns.Host {
 	return h
 }
 
-// cut lets nothing more through from one machine to another. Nobody is told.
+// cut drops all packets from one host to another, without an error for the sender.
 func (n *network) cut(from, to *netns.Host) {
 	rule := "blackhole from " + from.Addr + " to " + to.Addr
 	n.cuts = append(n.cuts, rule)
 	netns.IP(n.t, "rule add "+rule)
 }
 
-// heal lets everything through.
+// heal removes all cuts.
 func (n *network) heal() {
 	for _, rule := range n.cuts {
 		netns.IP(n.t, "rule del "+rule)

@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
-// start starts the program and waits until it is ready. It inherits the files, from
-// descriptor 3 on.
+// start starts the program and waits until it is ready. The program inherits the files,
+// from descriptor 3 on.
 func start(program string, args, env []string, files ...*os.File) (*exectest.Process, error) {
 	cmd := exec.Command(program, args...)
 	cmd.ExtraFiles = files
@@ -26,7 +26,7 @@ func start(program string, args, env []string, files ...*os.File) (*exectest.Pro
 	return srv, err
 }
 
-// descriptors returns how many sockets the process has open, and how many descriptors in all.
+// descriptors returns the numbers of open sockets and of open descriptors of the process.
 func descriptors(pid int) (sockets, all int) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, _ := os.ReadDir(dir)
@@ -41,7 +41,7 @@ func descriptors(pid int) (sockets, all int) {
 	return sockets, all
 }
 
-// resident returns the memory of the process in bytes.
+// resident returns the anonymous resident memory of the process in bytes.
 func resident(pid int) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := bytes.Cut(text, []byte("RssAnon:"))

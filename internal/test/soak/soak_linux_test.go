@@ -20,10 +20,10 @@ import (
 
 var soakProgram = flag.String("soak.program", "", "run this program instead of building cmd/beanpole; what is there counts at each start")
 
-// patience is how long anything may take that must happen, faults included.
+// patience is the timeout for events that must happen, even during faults.
 const patience = time.Minute
 
-// A soak is what all tests have: the program, and choices drawn from a seed.
+// A soak is common to all tests: the program, and choices drawn from a seed.
 type soak struct {
 	t       *testing.T
 	seed    uint64
@@ -46,7 +46,7 @@ func newSoak(t *testing.T) *soak {
 // pause waits for a time up to most.
 func (s *soak) pause(most time.Duration) { time.Sleep(time.Duration(s.rng.Int64N(int64(most)))) }
 
-// TestSoak lets servers live and die on one journal, with all faults.
+// TestSoak runs one server after the other on one journal, with all faults.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	if isolate(t) {
@@ -60,7 +60,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// TestCrash kills the server under load, again and again on the same journal.
+// TestCrash repeatedly kills the server under load, on the same journal.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -78,8 +78,9 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestRestart stops a server and starts it again. Its socket is open all the
-// time, as systemd holds it: nobody is refused, and who comes meanwhile is answered.
+// TestRestart stops a server and starts it again. Its socket stays open, as with systemd:
+// no connection is refused, and clients that connect during the restart get their
+// replies.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	c := newSingle(newSoak(t))
@@ -102,11 +103,11 @@ func TestRestart(t *testing.T) {
 		p.terminate()
 		early := &clients{c: c, timeout: patience}
 		if !early.connect() {
-			t.Fatal("who comes while no server runs is refused")
+			t.Fatal("a connection was refused while no server ran")
 		}
 		c.must(p.start())
 		if !early.do("put", 0) {
-			t.Error("who came while no server ran is not answered")
+			t.Error("a client that connected while no server ran got no reply")
 		}
 		early.disconnect()
 	}
@@ -116,7 +117,7 @@ func TestRestart(t *testing.T) {
 	c.h.check(t)
 }
 
-// However many clients connect, the journal has the descriptors that it needs.
+// The journal keeps the descriptors that it needs, no matter how many clients connect.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	c := newSingle(newSoak(t))
@@ -143,7 +144,7 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// What clients made the server hold is given back when they have gone.
+// The server frees the memory that clients have used when they have disconnected.
 func TestMemoryComesBack(t *testing.T) {
 	t.Parallel()
 	c := newSingle(newSoak(t))
@@ -161,8 +162,8 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 	const much = 60 << 20
 	until(t, "half puts take memory", func() bool { return resident(p.srv.Cmd.Process.Pid) > much })
-	// The server gives memory back every few seconds. What it holds now must not
-	// be what it expects to hold.
+	// The server returns memory to the system every few seconds. Its estimate of future
+	// use must not include the memory of these clients.
 	time.Sleep(6 * time.Second)
 	for _, nc := range all {
 		nc.Close()
@@ -170,7 +171,7 @@ func TestMemoryComesBack(t *testing.T) {
 	until(t, "it is given back", func() bool { return resident(p.srv.Cmd.Process.Pid) < much/2 })
 }
 
-// newSingle is a single server, which is not started yet.
+// newSingle returns a single server that is not yet started.
 func newSingle(s *soak) *group {
 	c := &group{s: s, h: newHistory()}
 	if netns.Isolated() {
@@ -183,10 +184,10 @@ func newSingle(s *soak) *group {
 	return c
 }
 
-// options draws those of a life.
+// options draws the options of a life.
 func (c *group) options() (args []string) {
 	pick := func(of ...[]string) { args = append(args, of[c.s.rng.IntN(len(of))]...) }
-	pick(nil, nil, []string{"-f", "0"}, []string{"-f", "10"}, []string{"-f", "50"}, []string{"-F"}) // only the process dies, not the system
+	pick(nil, nil, []string{"-f", "0"}, []string{"-f", "10"}, []string{"-f", "50"}, []string{"-F"}) // without syncs: only the process dies, not the system
 	pick(nil, []string{"-s", "512"}, []string{"-s", "4096"}, []string{"-s", "20000"}, []string{"-s", "65536"}, []string{"-s", "1000000"})
 	pick(nil, nil, []string{"-V"}, []string{"-VV"})
 	pick(nil, nil, []string{"--max-connections", "10"})
@@ -194,7 +195,7 @@ func (c *group) options() (args []string) {
 	return args
 }
 
-// life is that of one server: start, audit, clients, faults, end.
+// life runs one server: start, audit, clients, faults, end.
 func (c *group) life(args []string, faults []fault, kill bool) {
 	p := c.members[0]
 	p.args = args

@@ -11,20 +11,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// allocations are what an operation may allocate in the steady state, where that
-// is anything: from the parser to the journal, in the whole turn.
+// allocations are the allocations that an operation can make in the steady state, from
+// the parser to the journal, in a whole turn. The default is 0.
 var allocations = map[string]float64{
-	"another-of-10000-tubes":                 1, // what ties the session to the tube it watches
-	"reserve-bury-kick":                      1, // a kick, which may take several turns
+	"another-of-10000-tubes":                 1, // the link between the session and the tube
+	"reserve-bury-kick":                      1, // a kick, which can take several turns
 	"journal-reserve-bury-kick":              1,
-	"caps-want":                              1, // what the connection wants
-	"put-reserve-batch-delete-batch":         2, // the deletion, which may take several turns, and its ids
+	"caps-want":                              1, // the connection's list of wanted fields
+	"put-reserve-batch-delete-batch":         2, // the deletion, which can take several turns, and its ids
 	"journal-put-reserve-batch-delete-batch": 2,
 
-	"replay": -1, // not looked at: it builds everything each time
+	"replay": -1, // no limit: it builds everything each time
 }
 
-// Each scenario works, and allocates nothing.
+// Each scenario works, and makes no allocations except those listed above.
 func TestAllocations(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -47,7 +47,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// What a script says for a job is what a client would say.
+// A script's commands for a job equal those that a client would send.
 func TestScript(t *testing.T) {
 	write := func(dst []byte, id uint64, tube string) []byte {
 		dst = wire.AppendCommand(dst, &wire.Command{Op: wire.Use, Tube: []byte(tube)})
@@ -71,8 +71,8 @@ func TestUnknownScenario(t *testing.T) {
 	}
 }
 
-// A command that fails is not counted as if it had succeeded, nor is one after a
-// reserve that waits.
+// The driver does not count a failed command, or a command after a waiting reserve, as
+// successful.
 func TestFailuresAreNoticed(t *testing.T) {
 	for name, send := range map[string]func(*client){
 		"not found": func(c *client) { c.send(wire.AppendCommand(nil, &wire.Command{Op: wire.Delete, ID: 1})) },
@@ -86,7 +86,7 @@ func TestFailuresAreNoticed(t *testing.T) {
 			defer q.Close()
 			defer func() {
 				if recover() == nil {
-					t.Error("nobody complained")
+					t.Error("the failure was not reported")
 				}
 			}()
 			send(newClient(q))
