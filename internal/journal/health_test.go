@@ -151,6 +151,21 @@ func TestHealthOfLargeJobs(t *testing.T) {
 	b.wantSaid("journal has room again", 1)
 }
 
+// While puts of a size are refused, the journal stays full: room for the job without room for
+// its delete does not count.
+func TestFullUntilAPutFits(t *testing.T) {
+	for size := 1000; size < 1060; size++ { // at some of them, only the delete has no room
+		b := newSickBench(t)
+		b.disk.SetLimit(b.disk.Used() + 8*segment)
+		b.fill(size)
+		b.now += healPause
+		b.turn(func() {})
+		if !b.log.Refuses() && b.tryPut(size) != engine.OK {
+			t.Errorf("the journal reports room, but has none for a job of %d bytes", size)
+		}
+	}
+}
+
 // On a full disk the journal tries to create a file once in a while, not for each put,
 // and uses no sequence for it.
 func TestFullDiskIsNotAsked(t *testing.T) {

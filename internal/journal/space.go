@@ -142,6 +142,9 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 		}
 	}
 	if err != nil {
+		if kind == engine.JobPut {
+			n += deletion
+		}
 		return j.health.noRoom(err, n)
 	}
 	return engine.OK
