@@ -37,23 +37,3 @@ func TestKickEnds(t *testing.T) {
 		t.Errorf("kicked %d: %+v", k.Kicked, st)
 	}
 }
-
-// A Log that refuses ends a kick for good, in whatever slice.
-func TestKickRefused(t *testing.T) {
-	room := 1 << 30
-	e, s := slicedKick(Buried, Options{Logged: true, Admit: func(ChangeKind, string, int) Outcome {
-		if room--; room < 0 {
-			return OutOfMemory
-		}
-		return OK
-	}})
-	room = 5
-	k := e.BeginKick(s, 10)
-	for range 2 {
-		e.ContinueKick(0, &k)
-	}
-	room = 5
-	if more := e.ContinueKick(0, &k); more || k.Kicked != 5 {
-		t.Errorf("kicked %d, more %v; want 5", k.Kicked, more)
-	}
-}

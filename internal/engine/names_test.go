@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -68,38 +67,5 @@ func TestNamesRandom(t *testing.T) {
 	}
 	for _, s := range append(snapshots, taken{list.Names, plain}) {
 		s.check(t)
-	}
-}
-
-// TestNamesWhileTubesChange reads snapshots in other goroutines while tubes are created
-// and removed. It is for the race detector, and snapshots must not change.
-func TestNamesWhileTubesChange(t *testing.T) {
-	e := New(Options{})
-	s := e.Open(nil)
-	watch := func(k int) { e.Watch(s, fmt.Appendf(nil, "tube-%d", k)) }
-	ignore := func(k int) { e.Ignore(s, fmt.Appendf(nil, "tube-%d", k)) }
-	for k := range 1000 {
-		watch(k)
-	}
-	var readers sync.WaitGroup
-	for k := range 200 {
-		for _, snap := range []taken{
-			{e.TubeNames(), e.TubeNames().collect()},
-			{s.WatchedNames(), s.WatchedNames().collect()},
-		} {
-			readers.Go(func() {
-				if got := snap.names.collect(); !slices.Equal(got, snap.want) {
-					t.Errorf("a snapshot of %d names is not what was listed then", len(snap.want))
-				}
-			})
-		}
-		for j := range 5 {
-			ignore(5*k + j)
-			watch(2000 + 5*k + j)
-		}
-	}
-	readers.Wait()
-	if err := e.Check(); err != nil {
-		t.Error(err)
 	}
 }

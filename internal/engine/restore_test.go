@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -215,20 +214,6 @@ func shuffled(src source, log []Change) []Change {
 	return mixed
 }
 
-func TestShuffledKeepsOrderOfJob(t *testing.T) {
-	var log []Change
-	for i := range 100 {
-		log = append(log, Change{Kind: JobState, ID: uint64(i % 5), Due: int64(i)})
-	}
-	last := make(map[uint64]int64)
-	for _, c := range shuffled(plainSource{rand.New(rand.NewPCG(1, 2))}, log) {
-		if c.Due < last[c.ID] {
-			t.Fatalf("job %d: %d comes after %d", c.ID, c.Due, last[c.ID])
-		}
-		last[c.ID] = c.Due
-	}
-}
-
 func TestRestoreUnknownJob(t *testing.T) {
 	e := New(Options{})
 	e.Restore(Change{Kind: JobState, ID: 5, State: Buried, Tube: "a"})
@@ -320,28 +305,5 @@ func TestAgeOfFutureJob(t *testing.T) {
 	e.Restore(Change{Kind: JobPut, State: Ready, ID: 1, TTR: 1, Created: 30 * 86400 * second, Tube: DefaultTube})
 	if st, _ := e.JobStats(0, 1); st.Age != 0 {
 		t.Errorf("its age is %d s", st.Age)
-	}
-}
-
-// An iteration over jobs or pauses can stop early.
-func TestStopEarly(t *testing.T) {
-	e := New(Options{})
-	s := e.Open(nil)
-	for _, name := range []string{"a", "b"} {
-		e.Watch(s, []byte(name))
-		e.Pause(0, []byte(name), 1)
-		e.Put(0, s, Spec{}, nil)
-	}
-	n := 0
-	for range e.Snapshots {
-		n++
-		break
-	}
-	for range e.Pauses {
-		n++
-		break
-	}
-	if n != 2 {
-		t.Errorf("saw %d, want 2", n)
 	}
 }

@@ -160,6 +160,36 @@ func FuzzRecover(f *testing.F) {
 	})
 }
 
+// After a cut of any file of a closed log at any length, Open finds all records, or
+// refuses. Only a cut of the newest segment can cost its last records.
+func TestCutAnywhere(t *testing.T) {
+	base, _ := fuzzLog(t)
+	fsys := load(t, base)
+	want, err := openOnce(fsys)
+	must(t, err)
+	all := files(t, fsys)
+	opened := 0
+	for name, whole := range all {
+		for n := range whole {
+			all[name] = whole[:n]
+			got, err := openOnce(load(t, all))
+			if errors.Is(err, ErrCorrupt) {
+				continue
+			}
+			must(t, err)
+			isPrefix := len(got) < len(want) && slices.Equal(got, want[:len(got)])
+			if !slices.Equal(got, want) && (name != FileName(3) || !isPrefix) {
+				t.Fatalf("%s cut to %d of %d bytes: %d records of %d", name, n, len(whole), len(got), len(want))
+			}
+			opened++
+		}
+		all[name] = whole
+	}
+	if opened == 0 {
+		t.Error("no cut log was opened")
+	}
+}
+
 // wholeRecords returns the records of a log by their places, each with its parts, headers included.
 func wholeRecords(all map[string][]byte) map[Pos][]Record {
 	places := make(map[Pos][]Record)

@@ -413,49 +413,6 @@ func TestRealDisk(t *testing.T) {
 	}
 }
 
-// discard is a file system whose segments discard writes, so that a benchmark measures
-// the log's own work.
-type discard struct{ *memfs.FS }
-
-func (d discard) Create(name string) (vfs.File, error) {
-	f, err := d.FS.Create(name)
-	return discardFile{f}, err
-}
-
-func (d discard) OpenWrite(name string) (vfs.File, error) {
-	f, err := d.FS.OpenWrite(name)
-	return discardFile{f}, err
-}
-
-type discardFile struct{ vfs.File }
-
-func (discardFile) WriteAt(p []byte, off int64) (int, error) { return len(p), nil }
-func (discardFile) Preallocate(int64) error                  { return nil }
-func (discardFile) Truncate(int64) error                     { return nil }
-func (discardFile) Stat() (int64, bool, error)               { return 1 << 40, true, nil }
-func (discardFile) Size() (int64, error)                     { return MaxSegmentSize, nil }
-func (discardFile) Sync() error                              { return nil }
-
-// In the steady state nothing is allocated.
-func TestAppendAllocates(t *testing.T) {
-	l := mustOpen(t, discard{memfs.New()}, Options{SegmentSize: 1 << 20})
-	head, body := make([]byte, 20), make([]byte, 80)
-	turn := func() {
-		for range 10 {
-			if _, err := l.Append(head, body); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := errors.Join(l.Flush(), l.Sync()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	turn()
-	if n := testing.AllocsPerRun(100, turn); n > 0 {
-		t.Errorf("%v allocations for a turn of ten records", n)
-	}
-}
-
 // A commit, that is append, flush and sync, allocates nothing.
 func TestCommitAllocates(t *testing.T) {
 	if seeds.Race {
