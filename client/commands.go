@@ -27,7 +27,11 @@ func (q *request) in(tube string) error {
 	return CheckTube(q.tube)
 }
 
-func (c *commands) fail(q *request, err error) error { return commandError(c.of.Addr(), q, err) }
+// fail returns the error of a failed command. The error of a reply lacks the tube, which the
+// request contains.
+func (c *commands) fail(q *request, err error) error {
+	return &Error{Verb: q.Op.String(), Job: q.ID, Tube: cmp.Or(string(q.Tube), q.tube), Addr: c.of.Addr(), Err: err}
+}
 
 // call sends a command whose reply is one word.
 func (c *commands) call(ctx context.Context, q *request) error {

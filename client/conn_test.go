@@ -113,7 +113,7 @@ func TestInvalid(t *testing.T) {
 	c := dial(t, start(t), nil)
 	for _, err := range []error{
 		c.WatchOnly(ctx, "-x"), c.WatchOnly(ctx, ""), c.WatchOnly(ctx, "a\r\nquit"), c.WatchOnly(ctx, strings.Repeat("x", 201)), c.PauseTube(ctx, "a\n", 0), second(c.StatsTube(ctx, "ä")),
-		c.PauseTube(ctx, "a", -1), second(c.ReserveTimeout(ctx, -1)), c.Release(ctx, 1, 0, -time.Second),
+		c.PauseTube(ctx, "a", -1), second(c.ReserveTimeout(ctx, -2)), c.Release(ctx, 1, 0, -time.Second),
 		second(c.Put(ctx, client.NewJob{Tube: "-"})), second(c.Put(ctx, client.NewJob{Tube: "a b"})),
 		second(c.Put(ctx, client.NewJob{Delay: -1})), second(c.Put(ctx, client.NewJob{TTR: -1})),
 		second(c.Put(ctx, client.NewJob{Delay: 1 << 32 * time.Second})),

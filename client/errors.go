@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,10 +149,4 @@ func asTimeout(ctx context.Context, addr string, err error) error {
 		return err
 	}
 	return reserveError(addr, fmt.Errorf("%w: %w", ErrTimedOut, err))
-}
-
-// commandError returns the error of a failed command. The error of a reply lacks the
-// tube, which the request contains.
-func commandError(addr string, q *request, err error) error {
-	return &Error{Verb: q.Op.String(), Job: q.ID, Tube: cmp.Or(string(q.Tube), q.tube), Addr: addr, Err: err}
 }

@@ -69,12 +69,10 @@ func cancelledBy(ctx, other context.Context) (context.Context, func()) {
 
 // ReserveTimeout is [Conn.Reserve] with a timeout that the server enforces. It waits up
 // to d, rounded up to whole seconds, and then returns [ErrTimedOut]. With 0, it does not
-// wait.
+// wait; with [Never], it waits without a limit.
 func (c *Conn) ReserveTimeout(ctx context.Context, d time.Duration) (*Job, error) {
-	q := request{want: wire.Reserved, wait: min(d, longestWait)}
-	q.Op = wire.ReserveTimeout
-	var err error
-	if q.Timeout, err = timeout(d); err != nil {
+	q, err := reserveRequest(1, d)
+	if err != nil {
 		return nil, c.fail(&q, err)
 	}
 	return c.reserve(ctx, &q)

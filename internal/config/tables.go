@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os/user"
 	"reflect"
@@ -100,8 +101,7 @@ func (opt *Options) Policy() (*access.Policy, error) {
 func (t *Tables) policy() (*access.Policy, error) {
 	var c access.Config
 	for _, it := range t.Identities {
-		id := access.IdentityConfig{Name: it.Name, Certificates: it.Certificates}
-		err := it.fill(&id)
+		id, err := it.config()
 		if err != nil {
 			return nil, fmt.Errorf("identity %q: %w", it.Name, err)
 		}
@@ -117,16 +117,13 @@ func (t *Tables) policy() (*access.Policy, error) {
 	return access.New(c)
 }
 
-// fill parses the table's tokens, users and networks into c.
-func (t *identityTable) fill(c *access.IdentityConfig) (err error) {
-	if c.Tokens, err = parseAll(t.Tokens, access.ParseHash); err != nil {
-		return err
-	}
-	if c.UnixUsers, err = parseAll(t.UnixUsers, userID); err != nil {
-		return err
-	}
-	c.Networks, err = parseAll(t.Networks, parseNetwork)
-	return err
+// config parses the table's tokens, users and networks.
+func (t *identityTable) config() (access.IdentityConfig, error) {
+	tokens, wrongToken := parseAll(t.Tokens, access.ParseHash)
+	users, wrongUser := parseAll(t.UnixUsers, userID)
+	networks, wrongNetwork := parseAll(t.Networks, parseNetwork)
+	return access.IdentityConfig{Name: t.Name, Tokens: tokens, Certificates: t.Certificates, UnixUsers: users, Networks: networks},
+		cmp.Or(wrongToken, wrongUser, wrongNetwork)
 }
 
 // userID returns the numeric id of a user of this machine.

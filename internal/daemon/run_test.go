@@ -37,7 +37,7 @@ func commandLine(t *testing.T, args ...string) config.CommandLine {
 // A process is a server that runs as in a process of its own.
 type process struct {
 	t       *testing.T
-	signals signalQueue
+	signals chan os.Signal
 	ended   chan struct{}
 	err     error // what it has ended with
 
@@ -52,7 +52,7 @@ func start(t *testing.T, args ...string) *process { return startHeard(t, nil, ar
 
 func startHeard(t *testing.T, hearer func(line string), args ...string) *process {
 	t.Helper()
-	p := &process{t: t, signals: make(signalQueue, 8), ended: make(chan struct{}), more: make(chan struct{}), hearer: hearer}
+	p := &process{t: t, signals: make(chan os.Signal, 8), ended: make(chan struct{}), more: make(chan struct{}), hearer: hearer}
 	line := commandLine(t, args...)
 	go func() {
 		defer close(p.ended)
@@ -251,7 +251,7 @@ func TestSignals(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := run(ctx, Options{Line: commandLine(t, "-p", "0"), Log: asynclog.New(io.Discard)}, make(signalQueue)); err != nil {
+	if err := run(ctx, Options{Line: commandLine(t, "-p", "0"), Log: asynclog.New(io.Discard)}, make(chan os.Signal)); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -25,17 +27,20 @@ type Options struct {
 	Log     *asynclog.Queue    // receives the lines of the log
 }
 
-// Run runs a server until a signal arrives or ctx is canceled.
+// Run runs a server until a signal arrives or ctx is canceled. Signals that stop the server
+// kill it during the start, which can be killed at any point without damage.
 func Run(ctx context.Context, o Options) error {
-	signals := catchSignals()
-	defer signals.release()
+	signals := make(chan os.Signal, 8)
+	signal.Ignore(syscall.SIGPIPE)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	return run(ctx, o, signals)
 }
 
 // run is Run with signals that are already caught. The order is beanstalkd's. The sockets
 // come first, so that clients can connect while the rest starts, then the change of user,
 // then the journal.
-func run(ctx context.Context, o Options, signals signalQueue) error {
+func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	s, err := o.Line.Read()
 	if err != nil {
 		return err
@@ -71,7 +76,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	srv := server.New(q.broker, serverOptions(p, q))
 	stopped := q.serve(srv)
 
-	signals.catchTermination()
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	go freeOSMemory(background, q)
@@ -96,7 +101,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 			log.Warn("USR1 is ignored: this member does not lead the cluster; send it to the leader, or use 'beanpole drain'")
 		}
 	}
-	failed := signals.wait(ctx, log, drain, r.reload, ended, stopped)
+	failed := waitForSignal(ctx, signals, log, drain, r.reload, ended, stopped)
 	notify(log, daemon.SdNotifyStopping)
 	q.handOver(log)
 	q.broker.Configure(func(e *engine.Engine) { e.SetPolicies(nil) }) // workers whose connections we close have not failed

@@ -28,13 +28,12 @@ beanstalkd, print the jobs that a server would import from it.`
 
 func newCheck() *cobra.Command {
 	return newCommand("check DIR", "read a whole journal and report damage",
-		checkLong, "  beanpole journal check /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
-			dir := args[0]
-			ins := inspection{dir: dir}
+		checkLong, "  beanpole journal check /var/lib/beanpole", "DIR", func(w io.Writer, args []string) error {
+			ins := inspection{dir: args[0]}
 			if err := ins.inspect(); err != nil {
 				return err
 			}
-			ins.print(cmd.OutOrStdout())
+			ins.print(w)
 			return ins.verdict()
 		})
 }

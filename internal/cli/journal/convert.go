@@ -31,11 +31,11 @@ const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalk
 func newConvert() *cobra.Command {
 	var out string
 	cmd := newCommand("convert DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
-		convertLong, convertExample, "DIR", func(cmd *cobra.Command, args []string) error {
+		convertLong, convertExample, "DIR", func(w io.Writer, args []string) error {
 			if out == "" {
-				return exit.UsageError("--beanstalkd is required: the directory for the files (see: %s --help)", cmd.CommandPath())
+				return exit.UsageError("--beanstalkd is required: the directory for the files (see: beanpole journal convert --help)")
 			}
-			return convert(args[0], out, cmd.OutOrStdout())
+			return convert(args[0], out, w)
 		})
 	cmd.Flags().StringVar(&out, "beanstalkd", "", "write to the directory `OUT`, which must be empty or\nmissing")
 	return cmd

@@ -21,12 +21,11 @@ const copyExample = `  beanpole journal copy /var/lib/beanpole /backup/beanpole.
 
 func newCopy() *cobra.Command {
 	return newCommand("copy DIR TO", "copy a journal, also while a server uses it",
-		copyLong, copyExample, "DIR TO", func(cmd *cobra.Command, args []string) error {
-			return copyJournal(args[0], args[1], cmd.OutOrStdout())
-		})
+		copyLong, copyExample, "DIR TO", copyJournal)
 }
 
-func copyJournal(dir, to string, w io.Writer) error {
+func copyJournal(w io.Writer, args []string) error {
+	dir, to := args[0], args[1]
 	return fillEmpty(to, func() error {
 		var report wal.Report
 		err := readJournal(dir, func() (err error) {

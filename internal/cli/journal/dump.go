@@ -52,9 +52,11 @@ type dump struct {
 
 func newDump() *cobra.Command {
 	var d dump
-	cmd := newCommand("dump [options] DIR", "print the records, or the current jobs",
-		dumpLong, dumpExample, "DIR", func(cmd *cobra.Command, args []string) error {
-			return d.run(args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+	var cmd *cobra.Command
+	cmd = newCommand("dump [options] DIR", "print the records, or the current jobs",
+		dumpLong, dumpExample, "DIR", func(w io.Writer, args []string) error {
+			d.notes = cmd.ErrOrStderr()
+			return d.run(args[0], w)
 		})
 	fs := cmd.Flags()
 	fs.BoolVar(&d.live, "live", false, "print the current jobs")
@@ -67,11 +69,10 @@ func newDump() *cobra.Command {
 	return cmd
 }
 
-func (d *dump) run(dir string, w, notes io.Writer) error {
+func (d *dump) run(dir string, w io.Writer) error {
 	if err := checkJournal(dir); err != nil {
 		return err
 	}
-	d.notes = notes
 	d.out = bufio.NewWriterSize(w, 1<<16)
 	d.encode = json.NewEncoder(d.out)
 	d.encode.SetEscapeHTML(false)

@@ -6,6 +6,8 @@
 package journal
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
@@ -38,11 +40,11 @@ func New() *cobra.Command {
 
 // newCommand returns a command about the journal in the directory that is its first
 // argument, which it looks at before the command runs.
-func newCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+func newCommand(use, short, long, example, args string, run func(w io.Writer, args []string) error) *cobra.Command {
 	return cliutil.NewCommand(use, short, long+"\n"+exits, example, args, func(cmd *cobra.Command, args []string) error {
 		if err := checkDirectory(args[0]); err != nil {
 			return err
 		}
-		return run(cmd, args)
+		return run(cmd.OutOrStdout(), args)
 	})
 }

@@ -26,12 +26,11 @@ const repairExample = `  beanpole journal repair /var/lib/beanpole /var/lib/bean
 
 func newRepair() *cobra.Command {
 	return newCommand("repair DIR TO", "write a new journal from a damaged one",
-		repairLong, repairExample, "DIR TO", func(cmd *cobra.Command, args []string) error {
-			return repair(args[0], args[1], cmd.OutOrStdout())
-		})
+		repairLong, repairExample, "DIR TO", repair)
 }
 
-func repair(dir, to string, w io.Writer) error {
+func repair(w io.Writer, args []string) error {
+	dir, to := args[0], args[1]
 	if advice.IsMember(dir) {
 		return exit.WithCode(exit.Journal, fmt.Errorf("directory %s belongs to a member of a cluster, and repair must not change its journal: "+
 			"it would differ from the other members (%s)", dir, advice.Rejoin(dir)))

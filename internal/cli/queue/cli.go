@@ -3,6 +3,7 @@ package queue
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
@@ -14,7 +15,10 @@ func AddTo(root *cobra.Command) {
 		newPut(), newReserve(), newWork(), newWait(), newKick(), newDelete())
 	cliutil.AddGroup(root, "admin", "Manage a beanpole:",
 		newAttention(), newJobs(), newFailures(), newWorking(), newConnections(), newPolicy(), newSchedule(), newPause(), newResume(), newClear(), newMove(),
-		newRedrive(), newBury(), newRelease(), newDrain(), newUndrain(), newExport(), newImport())
+		newRedrive(), newBury(), newRelease(),
+		newDraining("drain", "refuse new jobs", drainLong, "draining: the server refuses new jobs", (*admin.Client).Drain),
+		newDraining("undrain", "accept new jobs again", "Accept new jobs again.", "the server accepts new jobs", (*admin.Client).Undrain),
+		newExport(), newImport())
 }
 
 // HasOption reports whether the commands have a connection option with this name or

@@ -172,14 +172,7 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 const drainLong = `Refuse new jobs: the server answers puts with DRAINING. Other commands work. 'beanpole
 undrain' or a restart of the server ends it.`
 
-func newDrain() *cobra.Command {
-	return newDraining("drain", "refuse new jobs", drainLong, "draining: the server refuses new jobs", (*admin.Client).Drain)
-}
-
-func newUndrain() *cobra.Command {
-	return newDraining("undrain", "accept new jobs again", "Accept new jobs again.", "the server accepts new jobs", (*admin.Client).Undrain)
-}
-
+// newDraining returns the command drain or undrain.
 func newDraining(name, short, long, done string, do func(*admin.Client, context.Context) error) *cobra.Command {
 	s := new(session)
 	cmd := s.adminCommand(name, "", short, long, func(ctx context.Context, a *admin.Client, _ []string) error {
