@@ -49,7 +49,7 @@ func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube, stat
 	for _, state := range states {
 		n := uint64(0)
 		for i := range tubes {
-			n += map[string]uint64{"ready": tubes[i].Ready, "delayed": tubes[i].Delayed, "buried": tubes[i].Buried}[state]
+			n += map[string]uint64{"ready": tubes[i].Jobs.Ready, "delayed": tubes[i].Jobs.Delayed, "buried": tubes[i].Jobs.Buried}[state]
 		}
 		counts = append(counts, cliutil.Count(n, state+" job"))
 		total += n

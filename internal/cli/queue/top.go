@@ -105,10 +105,10 @@ func (t *topServer) addTubes(snap *top.Snapshot) error {
 		tb := &tubes[i]
 		snap.Tubes = append(snap.Tubes, top.Tube{
 			TubeStats: client.TubeStats{
-				Name: tb.Name, JobsUrgent: tb.Urgent, JobsReady: tb.Ready, JobsReserved: tb.Reserved, JobsDelayed: tb.Delayed, JobsBuried: tb.Buried,
+				Name: tb.Name, JobsUrgent: tb.Urgent, JobsReady: tb.Jobs.Ready, JobsReserved: tb.Jobs.Reserved, JobsDelayed: tb.Jobs.Delayed, JobsBuried: tb.Jobs.Buried,
 				TotalJobs: tb.TotalJobs, Using: tb.Using, Watching: tb.Watching, Waiting: tb.Waiting, CmdDelete: tb.Deletes, PauseLeft: ofSeconds(tb.PauseLeft),
 			},
-			Timeouts: tb.Timeouts, Releases: tb.Releases, Bytes: tb.BodyBytes, Age: ofSeconds(tb.Oldest), AgeKnown: true,
+			Timeouts: tb.Timeouts, Releases: tb.Releases, Bytes: tb.BodyBytes, Age: ofSeconds(tb.OldestReady), AgeKnown: true,
 		})
 	}
 	attention, err := t.admin.GetAttention(t.ctx, &admin.GetAttention{Limit: 10_000, Each: true})

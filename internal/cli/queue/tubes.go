@@ -19,35 +19,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// A tube is a row of the list of tubes, and its JSON. Times are in whole seconds.
+// A tube is a row of the list of tubes, and its JSON. For a single tube, it has the reason
+// why its jobs wait, and the settings that differ from their defaults.
 type tube struct {
-	Name      string `json:"name"`
-	Ready     uint64 `json:"ready"`
-	Urgent    uint64 `json:"urgent"`
-	Reserved  uint64 `json:"reserved"`
-	Delayed   uint64 `json:"delayed"`
-	Buried    uint64 `json:"buried"`
-	Waiting   uint64 `json:"waiting"`
-	Watching  uint64 `json:"watching"`
-	Using     uint64 `json:"using"`
-	TotalJobs uint64 `json:"total_jobs"`
-	Deletes   uint64 `json:"deletes"`
-	PauseLeft int64  `json:"pause_left"`
-	Why       string `json:"why,omitempty"`    // for a single tube: why its jobs wait
-	Policy    string `json:"policy,omitempty"` // for a single tube: settings that differ from their defaults
-
-	*tubeCounts // nil if the list comes from the protocol
+	admin.Tube
+	Why    string `json:"why,omitempty"`
+	Policy string `json:"policy,omitempty"`
 }
 
-// tubeCounts are the values of a tube that only the admin API has.
-type tubeCounts struct {
-	BodyBytes uint64 `json:"body_bytes"`
-	Oldest    int64  `json:"oldest_ready"` // time since the next job became ready
-
-	// Since the tube was created.
-	Timeouts uint64 `json:"timeouts"`
-	Releases uint64 `json:"releases"`
-	Buries   uint64 `json:"buries"`
+// tubeOf returns a tube with the values that the protocol has.
+func tubeOf(st *client.TubeStats) tube {
+	return tube{Tube: admin.Tube{
+		Name: st.Name, Jobs: admin.JobCounts{Ready: st.JobsReady, Reserved: st.JobsReserved, Delayed: st.JobsDelayed, Buried: st.JobsBuried},
+		Urgent: st.JobsUrgent, Waiting: st.Waiting, Watching: st.Watching, Using: st.Using, TotalJobs: st.TotalJobs, Deletes: st.CmdDelete,
+		Pauses: st.CmdPauseTube, Pause: seconds(st.Pause), PauseLeft: seconds(st.PauseLeft),
+	}}
 }
 
 const tubesLong = `List all tubes, or the given tubes, with their numbers of jobs. For a single tube, the command
@@ -134,11 +120,7 @@ func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([
 	}
 	tubes := make([]tube, len(stats))
 	for i, st := range stats {
-		tubes[i] = tube{
-			Name: st.Name, Ready: st.JobsReady, Urgent: st.JobsUrgent, Reserved: st.JobsReserved, Delayed: st.JobsDelayed,
-			Buried: st.JobsBuried, Waiting: st.Waiting, Watching: st.Watching, Using: st.Using, TotalJobs: st.TotalJobs,
-			Deletes: st.CmdDelete, PauseLeft: seconds(st.PauseLeft),
-		}
+		tubes[i] = tubeOf(st)
 	}
 	if err == nil {
 		tubes, err = matching(tubes, names)
@@ -146,7 +128,7 @@ func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([
 	if err == nil && alone {
 		t := &tubes[0]
 		one := health.Tube{
-			Name: t.Name, Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried,
+			Name: t.Name, Ready: t.Jobs.Ready, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed, Buried: t.Jobs.Buried,
 			Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft),
 		}
 		t.Why, _ = one.Why()
@@ -162,13 +144,7 @@ func findTubes(ctx context.Context, a *admin.Client, names []string) (tubes []tu
 			return nil, err
 		}
 		for i := range page.Tubes {
-			t := &page.Tubes[i]
-			tubes = append(tubes, tube{
-				Name: t.Name, Ready: t.Jobs.Ready, Urgent: t.Urgent, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed,
-				Buried: t.Jobs.Buried, Waiting: t.Waiting, Watching: t.Watching, Using: t.Using, TotalJobs: t.TotalJobs,
-				Deletes: t.Deletes, PauseLeft: t.PauseLeft,
-				tubeCounts: &tubeCounts{t.BodyBytes, t.OldestReady, t.Timeouts, t.Releases, t.Buries},
-			})
+			tubes = append(tubes, tube{Tube: page.Tubes[i]})
 		}
 		in.Cursor = page.Next
 	}
@@ -210,14 +186,14 @@ func isPattern(name string) bool { return strings.ContainsAny(name, "*?") }
 // values are sorted by name.
 var tubeOrders = map[string]func(*tube) uint64{
 	"name":     func(*tube) uint64 { return 0 },
-	"ready":    func(t *tube) uint64 { return t.Ready },
-	"reserved": func(t *tube) uint64 { return t.Reserved },
-	"delayed":  func(t *tube) uint64 { return t.Delayed },
-	"buried":   func(t *tube) uint64 { return t.Buried },
+	"ready":    func(t *tube) uint64 { return t.Jobs.Ready },
+	"reserved": func(t *tube) uint64 { return t.Jobs.Reserved },
+	"delayed":  func(t *tube) uint64 { return t.Jobs.Delayed },
+	"buried":   func(t *tube) uint64 { return t.Jobs.Buried },
 	"waiting":  func(t *tube) uint64 { return t.Waiting },
 	"total":    func(t *tube) uint64 { return t.TotalJobs },
 	"bytes":    func(t *tube) uint64 { return t.BodyBytes },
-	"age":      func(t *tube) uint64 { return uint64(t.Oldest) },
+	"age":      func(t *tube) uint64 { return uint64(t.OldestReady) },
 }
 
 // pick sorts tubes and returns the first of them, up to the limit, and the number of the
@@ -270,9 +246,9 @@ func (s *session) printTubes(tubes []tube, wide bool) error {
 		} else if left > 0 {
 			paused = left.String()
 		}
-		row := []any{t.Name, t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs, paused}
+		row := []any{t.Name, t.Jobs.Ready, t.Jobs.Reserved, t.Jobs.Delayed, t.Jobs.Buried, t.Waiting, t.TotalJobs, paused}
 		if wide {
-			row = append(row, t.Timeouts, t.Releases, t.Buries, t.BodyBytes, ofSeconds(t.Oldest))
+			row = append(row, t.Timeouts, t.Releases, t.Buries, t.BodyBytes, ofSeconds(t.OldestReady))
 		}
 		return row
 	})
