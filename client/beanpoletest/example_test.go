@@ -12,7 +12,7 @@ import (
 
 var t *testing.T // of a test
 
-// A delayed job is there when its time has come. No test has to wait for that.
+// A delayed job becomes ready at its time, and the test does not wait.
 func ExampleNewMemory() {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
@@ -31,7 +31,7 @@ func ExampleNewMemory() {
 	})
 }
 
-// A server that encrypts, and wants a token that is good for the tube mail.
+// This server requires TLS, and a token for the tube mail.
 func ExampleNew() {
 	const token = "0123456789abcdefghij"
 	srv := beanpoletest.New(t, beanpoletest.Options{TLS: true, Tokens: map[string][]string{token: {"mail"}}})

@@ -26,7 +26,7 @@ func put(ctx context.Context, c *client.Conn, tube string, size int) error {
 	return err
 }
 
-// What the options promise is so with sockets and in memory, with and without TLS.
+// The options work with sockets and in memory, with and without TLS.
 func TestOptions(t *testing.T) {
 	test := func(t *testing.T, memory, encrypted bool) {
 		srv := beanpoletest.New(t, beanpoletest.Options{
@@ -62,7 +62,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// With a full disk jobs can be taken and deleted, and nothing else can be done to them.
+// With a full disk, jobs can be reserved and deleted, but not changed in other ways.
 func TestFillDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -93,7 +93,7 @@ func TestFillDisk(t *testing.T) {
 		}
 		srv.FillDisk(false)
 		if err := put(ctx, c, "", 1); err != nil {
-			t.Errorf("put when there is room again: %v", err)
+			t.Errorf("put after the disk has room again: %v", err)
 		}
 	})
 }

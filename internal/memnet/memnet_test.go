@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The network of the tests does what they rely on.
+// The network has the properties that tests rely on.
 func TestMemNet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var buf [Buffer]byte
@@ -26,14 +26,14 @@ func TestMemNet(t *testing.T) {
 			t.Errorf("a write to a full buffer: %d, %v", n, err)
 		}
 		if d := time.Since(start); d != time.Second {
-			t.Errorf("the deadline of one second took %v", d)
+			t.Errorf("the deadline of one second expired after %v", d)
 		}
 		a.SetWriteDeadline(time.Time{})
 		go a.Write([]byte("behind"))
 		synctest.Wait()
 		io.ReadFull(b, buf[:])
 		if n, err := b.Read(buf[:]); string(buf[:n]) != "behind" || err != nil {
-			t.Errorf("a write that had to wait: %q, %v", buf[:n], err)
+			t.Errorf("a blocked write: %q, %v", buf[:n], err)
 		}
 
 		go func() {

@@ -20,13 +20,14 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(exectest.Main(parallel.M{M: m, Most: 32})) }
 
-// TestBeanpole holds our binary against all transcripts.
+// TestBeanpole runs all transcripts against our binary.
 func TestBeanpole(t *testing.T) {
 	t.Parallel()
 	Run(t, beanpole(t), Beanpole)
 }
 
-// TestBeanpole112 does so when it speaks as Debian's beanstalkd.
+// TestBeanpole112 runs all transcripts against our binary with --compat 1.12, the version
+// of Debian's beanstalkd.
 func TestBeanpole112(t *testing.T) {
 	t.Parallel()
 	p := beanpole(t)
@@ -34,26 +35,26 @@ func TestBeanpole112(t *testing.T) {
 	Run(t, p, Beanpole112)
 }
 
-// TestReference holds the real beanstalkd against all transcripts, so that
-// none can say what it does not do.
+// TestReference runs all transcripts against the real beanstalkd, so that each transcript
+// describes its behaviour.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	server, dialect := beanstalkd(t)
-	// beanstalkd now and then loses the timer of a connection that only waits (its
-	// issues 262 and 380), hence more than one chance.
+	// beanstalkd sometimes loses the timer of a connection that only waits (its issues
+	// 262 and 380), so each transcript has several chances.
 	run(t, server, dialect, 3)
 }
 
-// TestRecord replaces answers in testdata that the real server does not give,
-// and answers the questions (A< ?) of drafts.
+// TestRecord replaces replies in testdata that differ from the real server's, and fills
+// in the questions (A< ?) of drafts.
 func TestRecord(t *testing.T) {
 	if !*record {
-		t.Skip("writes only when -record is given")
+		t.Skip("writes only with -record")
 	}
 	server, dialect := beanstalkd(t)
 	each(t, func(t *testing.T, tr *Transcript) {
 		if ok, err := filepath.Match(*only, tr.Name); err != nil || !ok {
-			t.Skip("not asked for by -transcript", err)
+			t.Skip("not selected by -transcript", err)
 		}
 		if tr.Since != "" && dialect.LooseTimeouts {
 			t.Skipf("describes beanstalkd %s and later", tr.Since)
@@ -92,29 +93,29 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// TestTranscripts checks what every transcript in the tree must be, without a
-// server: it can be read, and it was recorded.
+// TestTranscripts checks without a server that every transcript can be parsed and is
+// recorded.
 func TestTranscripts(t *testing.T) {
 	list, err := Transcripts()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(list) < 60 {
-		t.Errorf("%d transcripts, there were more", len(list))
+		t.Errorf("only %d transcripts found", len(list))
 	}
 	for _, tr := range list {
 		if !strings.Contains(tr.Name, "-") {
-			t.Errorf("%s.txt: the name is not <category>-<what>", tr.Name)
+			t.Errorf("%s.txt: the name is not CATEGORY-SUBJECT", tr.Name)
 		}
 		for _, s := range tr.steps {
 			if s.verb == expectAny {
-				t.Errorf("%s.txt:%d: a draft: record it", tr.Name, s.first)
+				t.Errorf("%s.txt:%d: a draft; record it with -record", tr.Name, s.first)
 			}
 		}
 	}
 }
 
-// beanstalkd returns the real server of this machine and how it answers.
+// beanstalkd returns the real server of this machine, and its dialect.
 func beanstalkd(t *testing.T) (Process, Dialect) {
 	t.Helper()
 	path := os.Getenv("BEANSTALKD")
@@ -134,7 +135,7 @@ func beanstalkd(t *testing.T) (Process, Dialect) {
 	case strings.HasPrefix(version, "beanstalkd 1.13"):
 		return Process{Path: path}, Beanstalkd113
 	default:
-		t.Fatalf("%s says %q; 1.12 and 1.13 are known", path, version)
+		t.Fatalf("%s has version %q; supported are 1.12 and 1.13", path, version)
 		return Process{}, Dialect{}
 	}
 }

@@ -33,12 +33,12 @@ func TestMatches(t *testing.T) {
 	}
 	for _, bad := range []string{`\`, `\q`, `\x`, `\x1`, `\xzz`} {
 		if _, err := matches(bad, nil); err == nil {
-			t.Errorf("matches(%q) takes an escape that does not exist", bad)
+			t.Errorf("matches(%q) accepts an unknown escape", bad)
 		}
 	}
 }
 
-// FuzzEscape: what was received, written down and read again is the same.
+// FuzzEscape checks that escaped data is unescaped to the same data.
 func FuzzEscape(f *testing.F) {
 	for _, s := range []string{"", "plain", "two words ", " ", "?", "(nothing)", "OK list", "*\\*", "é\xff\x00\r\n\t", "\u2028"} {
 		f.Add([]byte(s))
@@ -46,14 +46,14 @@ func FuzzEscape(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		text := escape(data)
 		if same, err := matches(text, data); err != nil || !same {
-			t.Errorf("%q is written as %s, which does not match it: %v", data, text, err)
+			t.Errorf("%q is escaped as %s, which does not match it: %v", data, text, err)
 		}
 		if back, err := unescape(text); err != nil || string(back) != string(data) {
-			t.Errorf("%q is written as %s, which is read as %q, %v", data, text, back, err)
+			t.Errorf("%q is escaped as %s, which is unescaped as %q, %v", data, text, back, err)
 		}
 		tr, err := Parse("x-y", "# about\n"+textLine("A", data)+"\n")
 		if err != nil || tr.steps[0].verb != expectLine {
-			t.Errorf("%q is written as %s, which is no answer: %v", data, text, err)
+			t.Errorf("%q is escaped as %s, which is no reply: %v", data, text, err)
 		}
 	})
 }
@@ -87,12 +87,12 @@ func TestParseErrors(t *testing.T) {
 		{"# about\nsince 1.10\nA< x", "only 1.13"},
 	} {
 		if _, err := Parse("x-y", c.text); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: %v, want an error that says %q", c.text, err, c.want)
+			t.Errorf("%q: error %v, want it to contain %q", c.text, err, c.want)
 		}
 	}
 }
 
-// A script is a server that answers each line with the next of its texts.
+// A script is a server that answers each line with its next text.
 type script []string
 
 func (s script) Start(tb testing.TB, _ []string) Instance { return s }
@@ -113,13 +113,13 @@ func (s script) Dial() (net.Conn, error) {
 	return client, nil
 }
 
-// TestPlayer makes sure that the player sees what is wrong.
+// TestPlayer checks that the player detects wrong replies.
 func TestPlayer(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		server script
 		talk   string
-		got    string // what must be reported; "" when all is well
+		got    string // the expected report, or "" for success
 		bare   bool   // the dialect has bare strings
 	}{
 		{"right", script{"INSERTED 1\r\n"}, "A> put\nA< INSERTED 1", "", false},
@@ -156,7 +156,7 @@ func TestPlayer(t *testing.T) {
 				case c.got == "" && err != nil:
 					t.Error(err)
 				case c.got != "" && (err == nil || !strings.Contains(err.Error(), c.got)):
-					t.Errorf("%v, want an error that says %q", err, c.got)
+					t.Errorf("error %v, want it to contain %q", err, c.got)
 				}
 			})
 		})

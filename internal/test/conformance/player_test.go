@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
-// A transcript that fails is played again only because the machine was late, and not for
-// ever.
+// A failed transcript is played again only if the machine was late, and only a limited
+// number of times.
 func TestInsist(t *testing.T) {
 	const inTime, late = 0, tooLate
 	wrong := errors.New("wrong")
@@ -47,10 +47,11 @@ func TestInsist(t *testing.T) {
 	}
 }
 
-// A server that waits for a processor makes the machine late, though this process is in time.
+// If a server waits for a processor, the machine counts as late, even if this process is
+// on time.
 func TestDelayed(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the kernel does not tell how long threads have waited")
+		t.Skip("the kernel does not report the waiting times of threads")
 	}
 	var in processInstance
 	for range 1 + runtime.NumCPU() {

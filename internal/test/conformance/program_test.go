@@ -6,8 +6,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
-// beanpole returns our server, built from cmd/beanpole unless -server names
-// another program.
+// beanpole returns our server, built from cmd/beanpole unless -server specifies another
+// program.
 func beanpole(t *testing.T) Process {
 	t.Helper()
 	if *serverPath != "" {

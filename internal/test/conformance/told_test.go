@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// TestToldIsSeen has two clients of a server, the real one and ours. What one has been told,
-// by a reply or by the end of its connection, the other sees with its next command, however
-// often they try.
+// TestToldIsSeen runs two clients, against the real server and against ours. After one
+// client has received a reply or the end of its connection, the other client's next
+// command sees the effect, on every try.
 func TestToldIsSeen(t *testing.T) {
 	const tries = 200
-	theirs := func(t *testing.T) Process { // which is skipped alone where there is none
+	theirs := func(t *testing.T) Process { // skips only this subtest if beanstalkd is missing
 		p, _ := beanstalkd(t)
 		return p
 	}
@@ -35,7 +35,8 @@ func TestToldIsSeen(t *testing.T) {
 	}
 }
 
-// A race is what b does and is told, and what a must see then. A job is put before.
+// A race consists of b's command and its reply, and the effect that a must see. A job
+// exists before.
 type race struct {
 	name string
 	run  func(a, b *talker)
@@ -151,7 +152,7 @@ func (c *talker) do(command, reply string) {
 	c.want(reply)
 }
 
-// wantJob wants a reply with a job of the empty body and returns its id.
+// wantJob checks that the reply has a job with an empty body, and returns the job's id.
 func (c *talker) wantJob(word string) (id string) {
 	c.t.Helper()
 	line := c.line()
@@ -165,7 +166,7 @@ func (c *talker) wantJob(word string) (id string) {
 func (c *talker) wantEnd() {
 	c.t.Helper()
 	if rest, _ := io.ReadAll(c.r); len(rest) > 0 {
-		c.t.Fatalf("got %q, want the end", rest)
+		c.t.Fatalf("got %q, want the end of the connection", rest)
 	}
 }
 
@@ -176,7 +177,7 @@ func (c *talker) halfClose() {
 	}
 }
 
-// end ends the connection, so that the next try finds the server as this one has.
+// end closes the connection, so that the next try finds the server in the same state.
 func (c *talker) end() {
 	c.t.Helper()
 	c.send("quit")
@@ -199,7 +200,7 @@ func (c *talker) reservedBy(b *talker) (id string) {
 	return b.wantJob("RESERVED")
 }
 
-// take reserves and deletes the job that must be ready.
+// take reserves and deletes a job, which must be ready.
 func (c *talker) take() {
 	c.t.Helper()
 	c.send("reserve-with-timeout 0")

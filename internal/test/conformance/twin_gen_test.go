@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// actKind is what happens in a step of a twin session.
+// An actKind is the kind of a step of a twin session.
 type actKind int
 
 const (
@@ -24,32 +24,32 @@ const (
 type act struct {
 	kind   actKind
 	conn   string
-	texts  []string // of actSend: commands, each with its body
-	cuts   []int    // where the bytes of texts are cut in pieces
-	blocks bool     // it may get no answer for a while
-	timed  bool     // it may start a time of 1 to 3 seconds
+	texts  []string // commands of actSend, each with its body
+	cuts   []int    // offsets at which texts is cut into pieces
+	blocks bool     // its reply can take a while
+	timed  bool     // it can start a time of 1 to 3 seconds
 }
 
-// A generator makes up what to send. It knows nothing of the state of the
-// servers but what free and waiting tell it.
+// A generator invents commands. It knows only the parts of the servers' state that free
+// and waiting report.
 //
-// It keeps away from what beanpole does otherwise on purpose, see the
-// transcripts with a "differs:" line: a CR within a line, a line one byte too
-// long, a body that stays incomplete, and more than one worker that waits on
-// a tube. No command begins with a byte that ends a connection if it is its first.
+// It avoids the deliberate differences of beanpole, see the transcripts with a "differs:"
+// line: a CR within a line, a line that is one byte too long, an incomplete body, and
+// several workers that wait for a tube. No command begins with a byte that ends a
+// connection if it is the first.
 type generator struct {
 	rnd     *rand.Rand
 	dialect Dialect
-	timed   bool // times of 1 to 3 seconds occur; otherwise all are long
+	timed   bool // use times of 1 to 3 seconds; otherwise all times are long
 	maxSize int
-	puts    uint64 // about how many ids have been given
+	puts    uint64 // approximate number of assigned ids
 
-	conn string              // that the next text is for
+	conn string              // the connection of the next text
 	held map[string][]string // the last few jobs that each connection reserved
 
-	// waits: a worker waits. A burst may wake it, and whether the marker
-	// after its reserve counts before or after what follows in the burst is
-	// open; so no burst asks for the counters then.
+	// waits is set while a worker waits. A burst can wake the worker. Then it is open
+	// whether the marker after its reserve counts before or after the rest of the burst,
+	// so no burst asks for the counters.
 	waits bool
 }
 
@@ -61,7 +61,7 @@ func (g *generator) chance(percent int) bool { return g.rnd.IntN(100) < percent 
 
 func (g *generator) tube() string { return g.pick(twinTubes...) }
 
-// id is mostly that of a recent job, and never 1, the marker's.
+// id returns mostly the id of a recent job, and never 1, the marker's.
 func (g *generator) id() string {
 	switch {
 	case g.chance(3):
@@ -72,7 +72,7 @@ func (g *generator) id() string {
 	return strconv.FormatUint(2+g.rnd.Uint64N(g.puts+1), 10)
 }
 
-// heldID is mostly that of a job that the connection has reserved.
+// heldID returns mostly the id of a job that the connection has reserved.
 func (g *generator) heldID() string {
 	if held := g.held[g.conn]; len(held) > 0 && g.chance(75) {
 		return g.pick(held...)
@@ -80,7 +80,7 @@ func (g *generator) heldID() string {
 	return g.id()
 }
 
-// reserved notes a reply that the generator learns from.
+// reserved records the job of a RESERVED reply.
 func (g *generator) reserved(conn, line string) {
 	if words := strings.Fields(line); len(words) > 1 && words[0] == "RESERVED" {
 		g.held[conn] = append(g.held[conn], words[1])
@@ -92,7 +92,7 @@ func (g *generator) pri() string {
 	return g.pick("0", "0", "1", "5", "1023", "1024", "4294967295", strconv.Itoa(g.rnd.IntN(10)))
 }
 
-// seconds is a time; the short ones are those that a session lives to see.
+// seconds returns a time. The short times end during the session.
 func (g *generator) seconds() string {
 	if g.timed && g.chance(30) {
 		return g.pick("1", "1", "2", "3")
@@ -107,8 +107,8 @@ func (g *generator) delay() string {
 	return g.seconds()
 }
 
-// command returns one command that cannot block, with its body if it has one,
-// and whether it may start a short time.
+// command returns one command that cannot block, with its body if it has one. timed
+// reports whether the command can start a short time.
 func (g *generator) command() (text string, timed bool) {
 	switch n := g.rnd.IntN(100); {
 	case n < 22:
@@ -143,7 +143,7 @@ func (g *generator) command() (text string, timed bool) {
 	return g.nonsense(), g.timed
 }
 
-// question is a command that changes nothing but counters.
+// question returns a command that changes only counters.
 func (g *generator) question() string {
 	switch g.rnd.IntN(9) {
 	case 0:
@@ -195,7 +195,7 @@ func (g *generator) put() string {
 
 func (g *generator) pick2(sizes ...int) int { return sizes[g.rnd.IntN(len(sizes))] }
 
-// nonsense is text that is wrong somewhere.
+// nonsense returns invalid text.
 func (g *generator) nonsense() string {
 	number := g.pick("-1", "x", "1x", "", " ", "4294967296", "18446744073709551616", "0x1", "+1", "1 ", "1e3", "\t1", "1\n")
 	word := strings.Repeat("w", g.rnd.IntN(40))
@@ -229,14 +229,14 @@ func (g *generator) nonsense() string {
 			number = g.pick("", " ", "x", "-", "0x1", "+0", "-0", "\t0", "0 junk", "4294967296", "-4294967296", "9223372036854775808")
 		}
 		if strings.TrimSpace(number) == "" || strings.Contains(number, "1") && !strings.ContainsAny(number, "-+") && len(number) < 5 {
-			number = "0" // nothing that waits
+			number = "0" // a command that does not wait
 		}
 		return "reserve-with-timeout " + number + "\r\n"
 	}
 	return word + "\r\n"
 }
 
-// burst is some commands in one piece, or cut anywhere.
+// burst returns some commands, as a whole or cut into pieces.
 func (g *generator) burst(n int) act {
 	a := act{kind: actSend, conn: g.conn}
 	for range n {
@@ -252,7 +252,7 @@ func (g *generator) burst(n int) act {
 	return a
 }
 
-// inventory asks for all there is, at the end of a session.
+// inventory asks for the whole state at the end of a session.
 func (g *generator) inventory() []act {
 	asks := act{kind: actSend, conn: "Z", texts: []string{"list-tubes\r\n", "stats\r\n"}}
 	for _, tube := range twinTubes {
@@ -277,8 +277,8 @@ func (a act) split() []act {
 	return list
 }
 
-// next is the next step, given the connections that answer (free), whether
-// one of them waits, and the names of those that are not connected.
+// next returns the next step, from the connections that can answer (free), whether a
+// connection waits, and the names of unused connections.
 func (g *generator) next(free, unused []string, someoneWaits bool) act {
 	switch {
 	case len(free) == 0 || len(unused) > 0 && g.chance(3):
@@ -340,10 +340,10 @@ func (a act) render() []string {
 	return []string{a.conn + ">> " + strconv.Quote(text)}
 }
 
-// The time of a timed session goes in windows: commands are sent in the first
-// part of each and then all is quiet until the next. As times are 1, 2 or 3
-// seconds and a window 1.25, nothing ever comes due while commands are sent,
-// whose moment is not exactly the same at the two servers.
+// A timed session is divided into windows: it sends commands in the first part of a
+// window and is silent for the rest. Times are 1, 2 or 3 seconds, and a window is 1.25.
+// Therefore no time ends while commands are sent, whose moments differ slightly at the
+// two servers.
 const (
 	window = 1250 * time.Millisecond
 	active = 130 * time.Millisecond

@@ -12,7 +12,7 @@ type reply struct {
 	data string // of RESERVED, FOUND and OK
 }
 
-// nextReply takes a whole reply from buf, or returns ok false.
+// nextReply returns the first complete reply in buf. If there is none, ok is false.
 func nextReply(buf []byte) (r reply, rest []byte, ok bool) {
 	line, rest, ok := bytes.Cut(buf, []byte("\r\n"))
 	if !ok {
@@ -34,8 +34,7 @@ func nextReply(buf []byte) (r reply, rest []byte, ok bool) {
 	return r, rest[n+2:], true
 }
 
-// The values that two servers cannot agree on, and those that depend on the
-// moment of the question within the second.
+// These values differ between two servers, or depend on the moment within a second.
 var (
 	ownValues = map[string]bool{
 		"pid": true, "rusage-utime": true, "rusage-stime": true, "id": true,
@@ -43,8 +42,8 @@ var (
 	momentary = map[string]bool{"age": true, "time-left": true, "pause-time-left": true, "uptime": true}
 )
 
-// diff compares our answer with the real server's. It returns what differs as
-// lines of a transcript, or nothing.
+// diff compares our reply with the real server's. It returns the difference as lines of a
+// transcript, or nothing.
 func diff(conn string, theirs, ours reply) []string {
 	if theirs == ours {
 		return nil
@@ -54,7 +53,7 @@ func diff(conn string, theirs, ours reply) []string {
 	}
 	a, b := theirs.entries(), ours.entries()
 	if strings.Contains(theirs.data, "\ncmd-put: ") && len(b) > len(a) {
-		b = b[:len(a)] // stats may grow at its end
+		b = b[:len(a)] // beanpole can add keys at the end of stats
 	}
 	var lines []string
 	for i := range max(len(a), len(b)) {

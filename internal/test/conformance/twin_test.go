@@ -14,14 +14,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// TestTwin sends the same random conversations to the real beanstalkd and to
-// ours, which speaks its version, and compares every answer. Even seeds play fast, with times so long
-// that nothing comes due; odd seeds live through windows of time in which
-// delays, times to run, pauses and timeouts end.
+// TestTwin sends the same random conversations to the real beanstalkd and to beanpole,
+// which uses the same protocol version, and compares all replies. Even seeds play fast,
+// with times that never end. Odd seeds use windows of time in which delays, TTRs, pauses
+// and timeouts end.
 //
-// When the answers differ on a machine that was in time, the conversation is cut down and
-// printed as a transcript. Where something comes due they must differ twice, for that may have come
-// within the same milliseconds as a command.
+// If the replies differ although the machine was on time, the test shrinks the
+// conversation and prints it as a transcript. With times that end, the replies must
+// differ twice, because a time can end within the same milliseconds as a command.
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	theirs, dialect := beanstalkd(t)
@@ -54,7 +54,7 @@ func TestTwin(t *testing.T) {
 				})
 			})
 			if again == nil {
-				t.Logf("not again; the machine was %v late: %v", late, err)
+				t.Logf("not repeated; the machine was %v late: %v", late, err)
 				return
 			}
 			err = again
@@ -75,8 +75,8 @@ func transcribe(args []string, acts []act) string {
 	return strings.Join(lines, "\n")
 }
 
-// shrink leaves steps out as long as the answers differ without them, first
-// whole ones and then single commands. It stops after half a minute.
+// shrink removes steps as long as the replies still differ, first whole steps, then
+// single commands. It stops after 30 seconds.
 func shrink(acts []act, err error, play func([]act) error) ([]act, error) {
 	end := time.Now().Add(30 * time.Second)
 	acts, err = leaveOut(acts, err, play, end)
@@ -106,23 +106,23 @@ func leaveOut(acts []act, err error, play func([]act) error, end time.Time) ([]a
 	return acts, err
 }
 
-// The marker is a job that nobody touches. A peek at it after each sending
-// tells when a connection has answered all that was sent before.
+// The marker is a job that no command changes. After each send, a peek at it shows when
+// the connection has answered all earlier commands.
 const (
 	marker     = "--marker--"
 	putMarker  = "use marker\r\nput 4294967295 4294967295 100 10\r\n" + marker + "\r\nuse default\r\n"
 	peekMarker = "peek 1\r\n"
 )
 
-// A twin is a session with both servers. Only one connection is sent to at a
-// time, and before anything else is sent both servers have answered it or are
-// silent, so that the order of events is the same at both.
+// A twin is a session with both servers. It sends on one connection at a time, and only
+// after both servers have answered or are silent. Therefore both see the same order of
+// events.
 type twin struct {
 	sides   [2]*twinSide   // theirs, ours
 	asked   map[string]int // peeks at the marker, by connection
 	start   time.Time
 	windows int
-	learn   func(conn, line string) // nil, or told of every reply
+	learn   func(conn, line string) // called with every reply, unless nil
 }
 
 type twinSide struct {
@@ -133,7 +133,7 @@ type twinSide struct {
 type twinConn struct {
 	*stream
 	replies []reply
-	marks   int // of them, those to a peek at the marker
+	marks   int // the replies to peeks at the marker
 	closed  bool
 }
 
@@ -161,8 +161,8 @@ func (w *twin) replay(acts []act) error {
 	return w.do(act{kind: actWait})
 }
 
-// explore plays a session as the generator invents it, and returns it up to
-// the step where the answers differed.
+// explore plays a session that the generator invents. It returns the session up to the
+// step in which the replies differed.
 func (w *twin) explore(g *generator) (acts []act, err error) {
 	defer w.close()
 	if err := w.begin(); err != nil {
@@ -221,8 +221,8 @@ func (w *twin) begin() error {
 	return nil
 }
 
-// free returns the connections that have answered all, and whether there are
-// others.
+// free returns the connections that have answered all commands, and whether other
+// connections exist.
 func (w *twin) free() (names []string, waits bool) {
 	for _, name := range slices.Sorted(maps.Keys(w.sides[0].conns)) {
 		if w.answered(name) {
@@ -243,16 +243,16 @@ func (w *twin) answered(name string) bool {
 	return true
 }
 
-// closed tells whether both servers have closed the connection.
+// closed reports whether both servers have closed the connection.
 func (w *twin) closed(name string) bool {
 	return w.sides[0].conns[name].closed && w.sides[1].conns[name].closed
 }
 
-// do plays one step at both servers and compares what comes. A step for a
-// connection that is not there, as a shrunk session may have it, is nothing.
+// do plays one step at both servers and compares the replies. It ignores a step for a
+// missing connection, which a shrunk session can contain.
 func (w *twin) do(a act) error {
 	if a.timed {
-		time.Sleep(6 * time.Millisecond) // keep the moments apart at which times end
+		time.Sleep(6 * time.Millisecond) // separates the moments at which times end
 	}
 	exists := w.sides[0].conns[a.conn] != nil
 	if exists == (a.kind == actOpen) && a.kind != actWait && a.kind != actDrain {
@@ -278,7 +278,7 @@ func (w *twin) do(a act) error {
 	case actClose:
 		delete(w.asked, a.conn)
 	}
-	time.Sleep(20 * time.Millisecond) // both servers will have noticed
+	time.Sleep(20 * time.Millisecond) // until both servers have noticed
 	return w.settle(nil, false)
 }
 
@@ -299,8 +299,8 @@ func (s *twinSide) do(a act) error {
 	case actDrain:
 		return s.in.Drain()
 	case actSend:
-		// An error means that the server has closed the connection, which
-		// shows in what it sent.
+		// An error means that the server has closed the connection. Its output shows
+		// that.
 		data, from := strings.Join(a.texts, ""), 0
 		for _, at := range a.cuts {
 			c.send([]byte(data[from:at]))
@@ -312,8 +312,8 @@ func (s *twinSide) do(a act) error {
 	return nil
 }
 
-// sleep lets time pass until a moment, and meanwhile makes every connection
-// that can speak do so: beanstalkd loses timers of silent ones.
+// sleep waits until a moment. It sends a command on every free connection, because
+// beanstalkd loses timers of silent connections.
 func (w *twin) sleep(until time.Time) error {
 	for time.Now().Before(until) {
 		w.read()
@@ -329,9 +329,8 @@ func (w *twin) sleep(until time.Time) error {
 	return w.settle(nil, false)
 }
 
-// settle reads until both servers have said the same and done is true; if the
-// command may block, silence will do instead. It gives up when they still
-// differ after two seconds.
+// settle reads until both servers have sent the same and done returns true. If the
+// command can block, silence is enough. It stops if they still differ after two seconds.
 func (w *twin) settle(done func() bool, blocks bool) error {
 	const silence = 30 * time.Millisecond
 	began := time.Now()
@@ -353,7 +352,7 @@ func (w *twin) settle(done func() bool, blocks bool) error {
 	}
 }
 
-// read takes what has arrived on any connection.
+// read reads the available data of all connections.
 func (w *twin) read() (any bool) {
 	for _, s := range w.sides {
 		for _, c := range s.conns {
@@ -390,13 +389,13 @@ func (c *twinConn) read() (any bool) {
 	}
 }
 
-// A difference is two answers to the same question, as lines of a transcript.
+// A difference contains two replies to the same command, as lines of a transcript.
 type difference []string
 
 func (d difference) Error() string { return strings.Join(d, "\n") }
 
-// compare compares all that came and was not compared before. The error is a
-// difference when time cannot mend it.
+// compare compares all new replies. It returns a difference as its error if waiting
+// cannot resolve it.
 func (w *twin) compare() error {
 	var missing error
 	for name, a := range w.sides[0].conns {
@@ -423,8 +422,7 @@ func (w *twin) compare() error {
 	return missing
 }
 
-// forgetClosed makes the names of connections that both servers have closed
-// free again.
+// forgetClosed frees the names of connections that both servers have closed.
 func (w *twin) forgetClosed() {
 	for name := range w.sides[0].conns {
 		if w.closed(name) {

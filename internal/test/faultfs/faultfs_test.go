@@ -24,7 +24,7 @@ func ExampleFault() {
 	// faultfs.Fault{Op: faultfs.Sync, Name: "*.wal", N: 3, How: faultfs.After, Sticky: true, Err: syscall.ENOSPC}
 }
 
-// Each flavour of a failing write, by what it tells and what it leaves.
+// Each way in which a write can fail has the right error and effect.
 func TestWrite(t *testing.T) {
 	for _, test := range []struct {
 		how  faultfs.How
@@ -56,8 +56,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Only the n-th matching call fails, or from there on all when it is sticky;
-// calls on other names neither fail nor count.
+// Only the n-th matching call fails, or with Sticky all calls from the n-th on. Calls on
+// other names neither fail nor count.
 func TestCounting(t *testing.T) {
 	for _, sticky := range []bool{false, true} {
 		fsys := faultfs.New(memfs.New(), faultfs.Fault{Op: faultfs.Change, Name: "*.wal", N: 2, Sticky: sticky})
@@ -84,7 +84,7 @@ func TestCounting(t *testing.T) {
 	}
 }
 
-// A call that fails After has happened.
+// A call that fails After takes effect.
 func TestAfter(t *testing.T) {
 	base := memfs.New()
 	fsys := faultfs.New(base, faultfs.Fault{Op: faultfs.Create, How: faultfs.After})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A reserved port is nobody's until a server binds it, which may do so at once.
+// No process gets a reserved port until a server binds it, which is possible at once.
 func TestReserve(t *testing.T) {
 	p, err := Reserve()
 	if err != nil {
@@ -30,9 +30,9 @@ func TestReserve(t *testing.T) {
 	nc.Close()
 }
 
-// Who asks for any port does not get one that is reserved.
+// A socket that asks for any port does not get a reserved port.
 func TestReservedPortsAreNotGiven(t *testing.T) {
-	const n = 400 // so many that one of them would be given, among the 28,000 that there are
+	const n = 400 // enough that the kernel would choose one of them among its 28,000 ports
 	reserved := make(map[string]bool)
 	for range n {
 		p, err := Reserve()
@@ -52,7 +52,7 @@ func TestReservedPortsAreNotGiven(t *testing.T) {
 		}
 		defer l.Close()
 		if _, port, _ := net.SplitHostPort(l.Addr().String()); reserved[port] {
-			t.Fatalf("port %s is given, though it is reserved", port)
+			t.Fatalf("the kernel chose port %s, which is reserved", port)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 func Reserve() (*Port, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("look for a free port: %w", err)
+		return nil, fmt.Errorf("find a free port: %w", err)
 	}
 	return &Port{l.Addr().(*net.TCPAddr).Port, func() {}}, l.Close()
 }

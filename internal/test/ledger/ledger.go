@@ -32,7 +32,7 @@ type Ledger[K comparable] struct {
 type job struct {
 	id       uint64
 	put      uint64 // moment of the put's acknowledgement
-	deleting bool   // a delete was sent; it may have been executed
+	deleting bool   // a delete was sent and might have been executed
 	deleted  uint64 // moment of a delete's acknowledgement
 	cleared  bool   // the job can be deleted at any time without a record
 }
@@ -138,13 +138,13 @@ func (l *Ledger[K]) Check(queue iter.Seq2[K, uint64], sent uint64) error {
 	for key, id := range queue {
 		errs = append(errs, l.mayBe(key, id, sent))
 		if found[key] {
-			errs = append(errs, fmt.Errorf("%s is there twice", name(key)))
+			errs = append(errs, fmt.Errorf("%s exists twice", name(key)))
 		}
 		found[key] = true
 	}
 	for key, j := range l.jobs {
 		if !found[key] && j.put != 0 && j.put <= sent && !j.deleting && !j.cleared {
-			errs = append(errs, fmt.Errorf("%s is lost, whose put was acknowledged, with id %d", name(key), j.id))
+			errs = append(errs, fmt.Errorf("%s is lost; its put was acknowledged with id %d", name(key), j.id))
 		}
 	}
 	return errors.Join(errs...)
@@ -203,7 +203,7 @@ func (l *Ledger[K]) mayBe(key K, id, sent uint64) error {
 	case j.deleted != 0 && j.deleted <= sent:
 		return fmt.Errorf("%s was deleted and is back, with id %d", name(key), id)
 	case j.id != 0 && id != 0 && j.id != id:
-		return fmt.Errorf("%s has the id %d, and had %d", name(key), id, j.id)
+		return fmt.Errorf("%s has id %d, want %d", name(key), id, j.id)
 	}
 	return nil
 }
@@ -214,7 +214,7 @@ func (l *Ledger[K]) identify(key K, id uint64) error {
 		return nil
 	}
 	if other, given := l.owners[id]; given && other != key {
-		return fmt.Errorf("id %d is given out twice, for %s and %s", id, name(other), name(key))
+		return fmt.Errorf("id %d is used twice, for %s and %s", id, name(other), name(key))
 	}
 	if err := l.mayBe(key, id, 0); err != nil {
 		return err

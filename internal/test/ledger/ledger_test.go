@@ -7,29 +7,29 @@ import (
 	"testing"
 )
 
-// Each lie is found, and what is in doubt is none.
+// The ledger detects each contradiction, and accepts requests that are in doubt.
 func TestLedger(t *testing.T) {
 	type ids = map[string]uint64
 	check := func(l *Ledger[string], queue ids) error { return l.Check(maps.All(queue), l.Now()) }
 	for _, test := range []struct {
-		what, wrong string // wrong: of what is said; empty: nothing is wrong
+		what, wrong string // wrong is a part of the expected error, or "" for none
 		then        func(l *Ledger[string]) error
 	}{
-		{"all is there", "", func(l *Ledger[string]) error { return check(l, ids{"a": 1, "b": 2}) }},
-		{"a put in doubt has happened", "", func(l *Ledger[string]) error { return check(l, ids{"a": 1, "b": 2, "c": 3}) }},
+		{"all jobs exist", "", func(l *Ledger[string]) error { return check(l, ids{"a": 1, "b": 2}) }},
+		{"a put in doubt was executed", "", func(l *Ledger[string]) error { return check(l, ids{"a": 1, "b": 2, "c": 3}) }},
 		{"a job is lost", `"b" is lost`, func(l *Ledger[string]) error { return check(l, ids{"a": 1}) }},
-		{"a job is doubled", `"b" is there twice`, func(l *Ledger[string]) error {
+		{"a job exists twice", `"b" exists twice`, func(l *Ledger[string]) error {
 			return l.Check(twice(ids{"a": 1, "b": 2}), l.Now())
 		}},
-		{"a body has changed", `"B", with id 2, was never put`, func(l *Ledger[string]) error {
+		{"a body changed", `"B", with id 2, was never put`, func(l *Ledger[string]) error {
 			return check(l, ids{"a": 1, "b": 2, "B": 2})
 		}},
-		{"an id has changed", `"b" has the id 7, and had 2`, func(l *Ledger[string]) error { return check(l, ids{"a": 1, "b": 7}) }},
-		{"an id is given out twice", "id 2 is given out twice", func(l *Ledger[string]) error {
+		{"an id changed", `"b" has id 7, want 2`, func(l *Ledger[string]) error { return check(l, ids{"a": 1, "b": 7}) }},
+		{"an id is used twice", "id 2 is used twice", func(l *Ledger[string]) error {
 			l.Inserted("c", 2)
 			return l.Err()
 		}},
-		{"an id is given out that a restart has shown", "id 3 is given out twice", func(l *Ledger[string]) error {
+		{"an id that a restart has shown is used again", "id 3 is used twice", func(l *Ledger[string]) error {
 			if err := l.Restarted(maps.All(ids{"a": 1, "b": 2, "c": 3})); err != nil {
 				return err
 			}
@@ -41,11 +41,11 @@ func TestLedger(t *testing.T) {
 			l.Put("a")
 			return l.Err()
 		}},
-		{"a delete in doubt has happened", "", func(l *Ledger[string]) error {
+		{"a delete in doubt was executed", "", func(l *Ledger[string]) error {
 			l.Delete("a")
 			return check(l, ids{"b": 2})
 		}},
-		{"a delete in doubt has not happened", "", func(l *Ledger[string]) error {
+		{"a delete in doubt was not executed", "", func(l *Ledger[string]) error {
 			l.Delete("a")
 			return check(l, ids{"a": 1, "b": 2})
 		}},
@@ -69,16 +69,16 @@ func TestLedger(t *testing.T) {
 			l.Shown("a", 1, l.Now())
 			return l.Err()
 		}},
-		{"a job of nobody is reserved", `"d", with id 9, was never put`, func(l *Ledger[string]) error {
+		{"a job that no client put is reserved", `"d", with id 9, was never put`, func(l *Ledger[string]) error {
 			l.Shown("d", 9, l.Now())
 			return l.Err()
 		}},
-		{"a question crosses a put", "", func(l *Ledger[string]) error {
+		{"a request crosses a put", "", func(l *Ledger[string]) error {
 			sent := l.Now()
 			l.Inserted("c", 3)
 			return l.Check(maps.All(ids{"a": 1, "b": 2}), sent)
 		}},
-		{"a question does not see the put before it", `"c" is lost`, func(l *Ledger[string]) error {
+		{"a request does not see an earlier put", `"c" is lost`, func(l *Ledger[string]) error {
 			l.Inserted("c", 3)
 			return check(l, ids{"a": 1, "b": 2})
 		}},
@@ -93,26 +93,26 @@ func TestLedger(t *testing.T) {
 			}
 			return check(l, ids{"a": 1, "b": 2})
 		}},
-		{"a restart undoes a put in doubt, and it happens", `"c" was deleted and is back`, func(l *Ledger[string]) error {
+		{"a put in doubt is executed after a restart has undone it", `"c" was deleted and is back`, func(l *Ledger[string]) error {
 			if err := l.Restarted(maps.All(ids{"a": 1, "b": 2})); err != nil {
 				return err
 			}
 			return check(l, ids{"a": 1, "b": 2, "c": 3})
 		}},
-		{"a restart undoes a delete in doubt, and it happens", `"a" is lost`, func(l *Ledger[string]) error {
+		{"a delete in doubt is executed after a restart has undone it", `"a" is lost`, func(l *Ledger[string]) error {
 			l.Delete("a")
 			if err := l.Restarted(maps.All(ids{"a": 1, "b": 2})); err != nil {
 				return err
 			}
 			return check(l, ids{"b": 2})
 		}},
-		{"a restart does a put in doubt, and it is lost", `"c" is lost`, func(l *Ledger[string]) error {
+		{"a job with a put in doubt is lost after a restart has shown it", `"c" is lost`, func(l *Ledger[string]) error {
 			if err := l.Restarted(maps.All(ids{"a": 1, "b": 2, "c": 3})); err != nil {
 				return err
 			}
 			return check(l, ids{"a": 1, "b": 2})
 		}},
-		{"what was wrong before is not forgotten", "was never put", func(l *Ledger[string]) error {
+		{"an earlier contradiction is reported again", "was never put", func(l *Ledger[string]) error {
 			l.Delete("d")
 			return check(l, ids{"a": 1, "b": 2})
 		}},

@@ -45,8 +45,8 @@ func write(t *testing.T, f vfs.File, content string, off int64) {
 	must(t, err)
 }
 
-// outcomes crashes the file system with many seeds and returns the set of what
-// describe says of the results.
+// outcomes crashes the file system with many seeds and returns the set of the resulting
+// descriptions.
 func outcomes(fsys *memfs.FS, describe func(*memfs.FS) string) map[string]bool {
 	seen := make(map[string]bool)
 	for seed := range uint64(400) {
@@ -55,7 +55,7 @@ func outcomes(fsys *memfs.FS, describe func(*memfs.FS) string) map[string]bool {
 	return seen
 }
 
-// content describes a file: "missing", or its bytes with runs cut short.
+// content describes a file: "missing", or its bytes with shortened runs.
 func content(fsys *memfs.FS, name string) string {
 	f, err := fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,7 @@ func sectors(content string) string {
 	return string(bytes.Repeat([]byte(content), 512/len(content)))
 }
 
-// What is synced survives every crash, whatever else is going on.
+// Synced data survives every crash, regardless of later operations.
 func TestSyncedSurvives(t *testing.T) {
 	fsys := memfs.New()
 	f := create(t, fsys, "/a")
@@ -91,8 +91,8 @@ func TestSyncedSurvives(t *testing.T) {
 	}
 }
 
-// Unsynced sectors are kept or lost each for itself, the size may run ahead of
-// the bytes, and the newest write to a sector implies the older ones.
+// Each unsynced sector is kept or lost separately, the size can be ahead of the bytes,
+// and the newest write to a sector implies the older ones.
 func TestUnsyncedWrites(t *testing.T) {
 	fsys := memfs.New()
 	f := create(t, fsys, "/a")
@@ -105,12 +105,12 @@ func TestUnsyncedWrites(t *testing.T) {
 	got := outcomes(fsys, func(fsys *memfs.FS) string { return content(fsys, "/a") })
 	for _, want := range []string{"a512 ", "b512 ", "a512 c512 ", "a512 -512 ", "b512 c512 ", "d1 b511 c512 ", "d1 b511 -512 "} {
 		if !got[want] {
-			t.Errorf("%q does not happen", want)
+			t.Errorf("outcome %q did not occur", want)
 		}
 	}
 	for s := range got {
 		if bytes.HasPrefix([]byte(s), []byte("d1 a")) {
-			t.Errorf("%q happens: the newer write without the older", s)
+			t.Errorf("outcome %q has the newer write without the older one", s)
 		}
 	}
 	torn := 0
@@ -120,12 +120,12 @@ func TestUnsyncedWrites(t *testing.T) {
 		}
 	}
 	if torn == 0 {
-		t.Error("no torn sector happens")
+		t.Error("no outcome has a torn sector")
 	}
 }
 
-// An unsynced truncation may be undone, and what it cut off may be old bytes or
-// zeros; preallocated space reads zeros.
+// An unsynced truncation can be undone. The bytes that it removed can then be old bytes
+// or zeros. Preallocated space contains zeros.
 func TestUnsyncedSizes(t *testing.T) {
 	fsys := memfs.New()
 	f := create(t, fsys, "/a")
@@ -138,18 +138,18 @@ func TestUnsyncedSizes(t *testing.T) {
 	want := []string{"a512 ", "a1024 ", "a512 -512 ", "a512 -1024 ", "a1024 -512 "}
 	for s := range got {
 		if !slices.Contains(want, s) && !bytes.HasPrefix([]byte(s), []byte("a")) {
-			t.Errorf("%q happens", s)
+			t.Errorf("impossible outcome %q", s)
 		}
 	}
 	for _, s := range want {
 		if !got[s] {
-			t.Errorf("%q does not happen", s)
+			t.Errorf("outcome %q did not occur", s)
 		}
 	}
 }
 
-// Names change each for itself until the directory is synced, and a renaming
-// never leaves neither name.
+// Until the directory is synced, each change of a name is kept or lost separately. A
+// rename always leaves one of the names.
 func TestUnsyncedNames(t *testing.T) {
 	fsys := memfs.New()
 	f := create(t, fsys, "/old")
@@ -178,7 +178,7 @@ func TestUnsyncedNames(t *testing.T) {
 	}
 }
 
-// After CutAt nothing happens any more and everything fails.
+// After CutAt, operations have no effect and fail.
 func TestCutAt(t *testing.T) {
 	for cut := 1; cut <= 4; cut++ {
 		fsys := memfs.New()
@@ -215,7 +215,8 @@ func TestCutAt(t *testing.T) {
 	}
 }
 
-// A full disk takes what fits, and gives space back when a file is cut or gone.
+// A full disk accepts as much as fits, and regains space when a file is truncated or
+// removed.
 func TestLimit(t *testing.T) {
 	fsys := memfs.New()
 	fsys.SetLimit(8192)
@@ -243,7 +244,7 @@ func TestLimit(t *testing.T) {
 	}
 	must(t, f.Close())
 	if fsys.Used() != 0 {
-		t.Errorf("used %d when all is gone", fsys.Used())
+		t.Errorf("used %d after all files were removed", fsys.Used())
 	}
 }
 

@@ -67,7 +67,7 @@ func content(t *testing.T, fsys vfs.FS, name string) string {
 	size, err := f.Size()
 	must(t, err)
 	if size2, err := fsys.Size(name); err != nil || size2 != size {
-		t.Fatalf("size of %s: %d, %v; by the file %d", name, size2, err, size)
+		t.Fatalf("size of %s: %d, %v; the file's size is %d", name, size2, err, size)
 	}
 	p := make([]byte, size)
 	if n, err := f.ReadAt(p, 0); n != len(p) || err != nil && err != io.EOF {
@@ -124,7 +124,7 @@ func testReadWrite(t *testing.T, fsys vfs.FS, dir string) {
 		t.Errorf("read inside: %d, %v, %q", n, err, p)
 	}
 	if n, err := f.ReadAt(p, 13); n != 2 || err != io.EOF {
-		t.Errorf("read over the end: %d, %v; want 2, io.EOF itself", n, err)
+		t.Errorf("read across the end: %d, %v; want 2, io.EOF itself", n, err)
 	}
 	if n, err := f.ReadAt(p, 100); n != 0 || err != io.EOF {
 		t.Errorf("read past the end: %d, %v", n, err)
@@ -286,7 +286,7 @@ func testLock(t *testing.T, fsys vfs.FS, dir string) {
 	must(t, other.Close())
 	must(t, first.Close())
 	if _, err := fsys.Size(name); err != nil {
-		t.Errorf("the lock file did not stay: %v", err)
+		t.Errorf("the lock file was removed: %v", err)
 	}
 	again, err := fsys.Lock(name)
 	must(t, err)

@@ -48,8 +48,8 @@ func open(dir string, segmentSize int64) (*journal.Journal, *engine.Engine) {
 	return j, e
 }
 
-// fill puts jobs with different bodies into the tubes that tube returns. Its turns are no
-// larger than those of a client.
+// fill puts jobs with different bodies. The function tube returns the tube of each job.
+// Its turns are no larger than a client's.
 func (q *queue) fill(jobs int, spec engine.Spec, tube func(i int) string) {
 	const turn = 100
 	spec.TTR = ttr

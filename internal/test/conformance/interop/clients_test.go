@@ -17,20 +17,19 @@ import (
 	"time"
 )
 
-// A side is what a client of TLS brings along.
+// A side is the TLS configuration of a client.
 type side struct {
 	ca        string // file of the authority that it trusts
-	cert, key string // files of its certificate; empty: it has none
+	cert, key string // files of its certificate; empty if it has none
 	version   string // of TLS: 1.1, 1.2 or 1.3
 }
 
-// A client sends text over TLS and returns all that came back until the server
-// closed the connection, or why there was no connection. The error may be nil
-// although the server has refused it: with TLS 1.3 a client learns that only when
-// it reads.
+// A client sends text over TLS. It returns all data that arrives before the server closes
+// the connection, or the error of the connection. The error can be nil although the
+// server has refused the client: with TLS 1.3, a client notices that only when it reads.
 type client func(t *testing.T, addr, text string, s side) (string, error)
 
-// clients are real ones, each with a library of TLS that programs use.
+// clients are real clients, each with a TLS library in wide use.
 var clients = map[string]struct {
 	program string // that must be installed
 	talk    client
@@ -79,11 +78,11 @@ func openssl(t *testing.T, addr, text string, s side) (string, error) {
 	return output(t, text, nil, "openssl", sClient(addr, s, "-quiet")...)
 }
 
-// sClient are the arguments for openssl s_client.
+// sClient returns the arguments of openssl s_client.
 func sClient(addr string, s side, more ...string) []string {
 	args := []string{"s_client", "-connect", addr, "-servername", "localhost", "-CAfile", s.ca, "-verify_return_error", "-tls" + strings.ReplaceAll(s.version, ".", "_")}
 	if s.version == "1.1" {
-		args = append(args, "-cipher", "DEFAULT@SECLEVEL=0") // or it does not even ask for it
+		args = append(args, "-cipher", "DEFAULT@SECLEVEL=0") // otherwise the client refuses to offer it
 	}
 	if s.cert != "" {
 		args = append(args, "-cert", s.cert, "-key", s.key)
@@ -91,7 +90,7 @@ func sClient(addr string, s side, more ...string) []string {
 	return append(args, more...)
 }
 
-// throughStunnel is a plain client of a stunnel on its own machine.
+// throughStunnel is a plain client that connects through a local stunnel.
 func throughStunnel(t *testing.T, addr, text string, s side) (string, error) {
 	nc, err := net.Dial("tcp", stunnel(t, addr, s))
 	if err != nil {
@@ -101,12 +100,12 @@ func throughStunnel(t *testing.T, addr, text string, s side) (string, error) {
 	return say(nc, text)
 }
 
-// stunnel starts a stunnel before addr and returns where plain clients connect.
+// stunnel starts a stunnel in front of addr and returns its address for plain clients.
 func stunnel(t *testing.T, addr string, s side) string {
 	t.Helper()
 	config := fmt.Sprintf("foreground = yes\ndebug = info\npid =\nclient = yes\nverifyChain = yes\nCAfile = %s\nsslVersion = TLSv%s\n", s.ca, s.version)
 	if s.version == "1.1" {
-		config += "securityLevel = 0\n" // or it does not even ask for it
+		config += "securityLevel = 0\n" // otherwise the client refuses to offer it
 	}
 	if s.cert != "" {
 		config += fmt.Sprintf("cert = %s\nkey = %s\n", s.cert, s.key)
@@ -123,7 +122,7 @@ func stunnel(t *testing.T, addr string, s side) string {
 	return bound[1]
 }
 
-// say sends text and returns all that comes back.
+// say sends text and returns all data that arrives.
 func say(nc net.Conn, text string) (string, error) {
 	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
 		return "", err
@@ -135,7 +134,7 @@ func say(nc net.Conn, text string) (string, error) {
 	return string(got), err
 }
 
-// output runs a program with an input. The error says what it wrote to stderr.
+// output runs a program with an input. The error contains the program's stderr.
 func output(t *testing.T, input string, env []string, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -146,7 +145,7 @@ func output(t *testing.T, input string, env []string, program string, args ...st
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		t.Errorf("%s does not end", cmd)
+		t.Errorf("%s does not exit", cmd)
 	}
 	if err != nil && stderr.Len() > 0 {
 		err = errors.Join(err, errors.New(stderr.String()))

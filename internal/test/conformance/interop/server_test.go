@@ -21,10 +21,10 @@ var (
 	follower = flag.Bool("interop.follower", false, "let clients talk to a member of a cluster of three that does not lead, and not to a single server")
 )
 
-// patience is how long anything may take that must happen.
+// patience is the timeout for expected events.
 const patience = time.Minute
 
-// need skips the test if it needs more than Go, unless -interop.all is given.
+// need skips the test if it needs a program other than Go, unless -interop.all is set.
 func need(t *testing.T, program string) {
 	t.Helper()
 	if !*all && program != "go" {
@@ -38,10 +38,10 @@ func need(t *testing.T, program string) {
 // A server is a process of beanpole.
 type server struct {
 	addrs []string     // in the order of its listeners
-	log   exectest.Log // with -interop.follower also that of the other members
+	log   exectest.Log // with -interop.follower, includes the logs of the other members
 }
 
-// serve starts a server with a configuration for the length of the test.
+// serve starts a server with a configuration. The server runs until the end of the test.
 func serve(t *testing.T, config string) *server {
 	t.Helper()
 	program, err := exectest.Program()
@@ -64,7 +64,7 @@ func serve(t *testing.T, config string) *server {
 	return s
 }
 
-// run starts a process until it is ready, and returns its own log.
+// run starts a process, waits until it is ready, and returns its log.
 func (s *server) run(t *testing.T, program string, args []string) string {
 	t.Helper()
 	p := background(t, &s.log, program, args...)
@@ -74,12 +74,13 @@ func (s *server) run(t *testing.T, program string, args []string) string {
 	return p.Log.String()
 }
 
-// joinCluster starts two members of a cluster with the same arguments, and returns the directory of a third one.
+// joinCluster starts two members of a cluster with the same arguments, and returns the
+// directory of a third member.
 func (s *server) joinCluster(t *testing.T, program string, args []string) (dir string) {
 	t.Helper()
 	command := func(args ...string) []byte {
 		var text []byte
-		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // there may be no leader yet
+		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // the cluster can still be without a leader
 			var err error
 			if text, err = exec.Command(program, append([]string{"cluster"}, args...)...).Output(); err == nil {
 				return text
@@ -115,7 +116,8 @@ func (s *server) joinCluster(t *testing.T, program string, args []string) (dir s
 	return dir
 }
 
-// background runs a program until the end of the test. What it says is in a log of others, too.
+// background runs a program until the end of the test. Its output also goes to the shared
+// log.
 func background(t *testing.T, all io.Writer, program string, args ...string) *exectest.Process {
 	t.Helper()
 	cmd := exec.Command(program, args...)

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
-// life is the life of the first job of a server, and what comes back.
+// life contains the commands of the first job's life.
 const (
 	life        = "put 0 0 60 5\r\nhello\r\nreserve-with-timeout 0\r\ndelete 1\r\nquit\r\n"
 	lifeReplies = "INSERTED 1\r\nRESERVED 1 5\r\nhello\r\nDELETED\r\n"
@@ -36,8 +36,8 @@ func (p *pki) listener(settings ...string) string {
 	return fmt.Sprintf("[[listener]]\naddress = \"127.0.0.1:0\"\ntls-cert = %q\ntls-key = %q\n%s\n", p.serverCert, p.serverKey, strings.Join(settings, "\n"))
 }
 
-// Each client is let in with what it needs and refused without, in both versions of
-// TLS that the server speaks, and in no other.
+// Each client connects with the required credentials, and is refused without them, in
+// both TLS versions that the server supports and in no other version.
 func TestTLS(t *testing.T) {
 	p := newPKI(t)
 	noCert := side{ca: p.trusted.File}
@@ -65,20 +65,20 @@ func TestTLS(t *testing.T) {
 		side     side
 		text     string
 		replies  string
-		reason   string // in the log of the server; empty: the client is the one that refuses, or nobody does
+		reason   string // in the server's log; empty if the client refuses, or if neither does
 	}{
-		"too old":                        {"1.1", p.listener(), noCert, life, "", "client offered only unsupported versions"},
-		"encrypted":                      {both, p.listener(), noCert, life, lifeReplies, ""},
-		"a certificate":                  {both, p.listener(clientCA), worker, life, lifeReplies, ""},
-		"no certificate":                 {both, p.listener(clientCA), noCert, life, "", "client didn't provide a certificate"},
-		"an expired certificate":         {both, p.listener(clientCA), expired, life, "", "certificate has expired"},
-		"a certificate of a stranger":    {both, p.listener(clientCA), foreign, life, "", "signed by unknown authority"},
-		"somebody by certificate":        {both, p.listener(clientCA, identity), worker, life, lifeReplies, ""},
-		"nobody, with a certificate":     {both, p.listener(clientCA, identity), nobody, life, "UNAUTHORIZED\r\n", "put before auth"},
-		"a token":                        {both, p.listener(token), noCert, "auth " + token1 + "\r\n" + life, "AUTHENTICATED\r\n" + lifeReplies, ""},
-		"a wrong token":                  {both, p.listener(token), noCert, "auth " + token1 + "x\r\n" + life, "UNAUTHORIZED\r\n", "the token"},
-		"a server whose time has passed": {both, old.listener(), noCert, life, "", ""},
-		"a server of a stranger":         {both, p.listener(), mistrusting, life, "", ""},
+		"too old":                              {"1.1", p.listener(), noCert, life, "", "client offered only unsupported versions"},
+		"encrypted":                            {both, p.listener(), noCert, life, lifeReplies, ""},
+		"a certificate":                        {both, p.listener(clientCA), worker, life, lifeReplies, ""},
+		"no certificate":                       {both, p.listener(clientCA), noCert, life, "", "client didn't provide a certificate"},
+		"an expired certificate":               {both, p.listener(clientCA), expired, life, "", "certificate has expired"},
+		"a certificate of a stranger":          {both, p.listener(clientCA), foreign, life, "", "signed by unknown authority"},
+		"a certificate with an identity":       {both, p.listener(clientCA, identity), worker, life, lifeReplies, ""},
+		"a certificate without an identity":    {both, p.listener(clientCA, identity), nobody, life, "UNAUTHORIZED\r\n", "put before auth"},
+		"a token":                              {both, p.listener(token), noCert, "auth " + token1 + "\r\n" + life, "AUTHENTICATED\r\n" + lifeReplies, ""},
+		"a wrong token":                        {both, p.listener(token), noCert, "auth " + token1 + "x\r\n" + life, "UNAUTHORIZED\r\n", "the token"},
+		"a server with an expired certificate": {both, old.listener(), noCert, life, "", ""},
+		"a server of a stranger":               {both, p.listener(), mistrusting, life, "", ""},
 	} {
 		for version := range strings.FieldsSeq(test.versions) {
 			test.side.version = version
@@ -102,8 +102,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A client that asks for a new handshake on its connection is disconnected; one that
-// only wants new keys, in TLS 1.3, gets them. Both without a word to the others.
+// The server disconnects a client that requests a renegotiation, and serves a client that
+// updates its keys in TLS 1.3. Other clients are not affected.
 func TestRenegotiation(t *testing.T) {
 	need(t, "openssl")
 	p := newPKI(t)
@@ -130,7 +130,7 @@ func TestRenegotiation(t *testing.T) {
 		}
 		io.WriteString(stdin, "list-tube-used\n")
 		await("USING default")
-		io.WriteString(stdin, test.ask) // a line of its own is an order to s_client
+		io.WriteString(stdin, test.ask) // on a separate line, it is a command for s_client
 		await(test.said)
 		io.WriteString(stdin, "list-tube-used\nquit\n")
 		await("(?s)" + test.said + ".*" + test.also)
@@ -141,6 +141,6 @@ func TestRenegotiation(t *testing.T) {
 		}
 	}
 	if got, err := goTLS(t, s.addrs[0], life, side{ca: p.trusted.File, version: "1.3"}); got != lifeReplies {
-		t.Errorf("after that: %q (%v)", got, err)
+		t.Errorf("another client: %q (%v)", got, err)
 	}
 }

@@ -10,8 +10,8 @@ const token1 = "TOKEN-of-the-mailer-0123456789"
 
 var tokenHash = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(token1)))
 
-// Libraries that know neither TLS nor auth: stunnel encrypts, and the token is the
-// body of the first put.
+// Libraries without TLS and auth connect through stunnel and send the token as the body
+// of the first put.
 func TestTokenInPut(t *testing.T) {
 	p := newPKI(t)
 	for name, test := range map[string]struct{ program, script string }{

@@ -11,8 +11,7 @@ import (
 	"github.com/beanstalkd/go-beanstalk"
 )
 
-// clientChecks is the life of a job as go-beanstalk sees it. Each check has a
-// tube of its own.
+// clientChecks runs the life of a job with go-beanstalk. Each check has its own tube.
 func clientChecks(addr string) []check {
 	life := []struct {
 		name string
@@ -21,30 +20,30 @@ func clientChecks(addr string) []check {
 		{"put, reserve, delete", putReserveDelete},
 		{"the smallest priority comes first, then the oldest", priorities},
 		{"the oldest of all watched tubes", oldestOfTubes},
-		{"a delayed job comes when its time has come", delayed},
+		{"a delayed job becomes ready at its time", delayed},
 		{"a waiting worker is woken", woken},
 		{"release with a priority and a delay", release},
 		{"bury, peek-buried, kick", bury},
 		{"kick-job", kickJob},
 		{"reserve-job", reserveJob},
-		{"touch starts the time to run again; time-left is a floor", touch},
+		{"touch restarts the TTR; time-left is rounded down", touch},
 		{"DEADLINE_SOON", deadline},
 		{"the job of a silent worker goes to another", expiry},
 		{"peek and the heads", peeks},
 		{"unicode and binary bodies", bodies},
-		{"the largest body, JOB_TOO_BIG, and the connection goes on", tooBig},
+		{"the largest body works; a larger one gets JOB_TOO_BIG, and the connection stays open", tooBig},
 		{"NOT_FOUND", notFound},
 		{"lists", lists},
 		{"stats", stats},
 		{"stats-tube", statsTube},
 		{"pause, and a pause of 0 resumes at once", pause},
-		{"the jobs of a connection that ends go to others", ends},
+		{"a closed connection releases its jobs to other workers", ends},
 	}
 	if os.Getenv("POLICIES") != "" {
 		life = append(life, struct {
 			name string
 			run  func(*session) error
-		}{"the third release buries, where a policy says so", thirdRelease})
+		}{"the third release buries the job if a policy requires it", thirdRelease})
 	}
 	var list []check
 	for i, l := range life {
@@ -270,7 +269,7 @@ func notFound(s *session) error {
 	for _, err := range []error{job, s.p.Delete(1 << 60), s.p.Release(1<<60, 0, 0), s.p.Bury(1<<60, 0), s.p.Touch(1 << 60)} {
 		errs = append(errs, refused(err, beanstalk.ErrNotFound))
 	}
-	if tube != nil { // Stats uses no tube; a server may still have none of this name
+	if tube != nil { // Stats does not use the tube, so the tube can be missing on the server
 		errs = append(errs, refused(tube, beanstalk.ErrNotFound))
 	}
 	return errors.Join(errs...)

@@ -27,17 +27,17 @@ func expectChecks(addr string) []check {
 		{"ids start at 1 and grow by 1", talk(putA, "INSERTED 1", putA, "INSERTED 2", "delete 2", "DELETED", putA, "INSERTED 3",
 			"delete 1", "DELETED", "delete 3", "DELETED")},
 		{"the version in stats is N.N", func() error { return statsMatch(addr, "version", `"1\.\d+"`) }},
-		{"stats-job has the keys that clients compare", func() error {
+		{"stats-job has the keys that clients use", func() error {
 			return keys(addr, "stats-job 4", "id tube state pri age delay ttr time-left file reserves timeouts releases buries kicks", putA)
 		}},
-		{"stats-tube has the keys that clients compare", func() error {
+		{"stats-tube has the keys that clients use", func() error {
 			return keys(addr, "stats-tube default", `name current-jobs-urgent current-jobs-ready current-jobs-reserved
 				current-jobs-delayed current-jobs-buried total-jobs current-using current-watching current-waiting
 				cmd-delete cmd-pause-tube pause pause-time-left`)
 		}},
 		{"strings in stats are quoted (since 1.13)", func() error { return statsMatch(addr, "platform", `".+"`) }},
-		{"stats know of connections that closed", func() error {
-			time.Sleep(20 * time.Millisecond) // those of the checks before
+		{"stats count closed connections", func() error {
+			time.Sleep(20 * time.Millisecond) // for connections of earlier checks
 			before, err := stat(addr, "current-connections")
 			for range 5 {
 				c, err := net.Dial("tcp", addr)
@@ -78,8 +78,8 @@ func expectChecks(addr string) []check {
 	}
 }
 
-// converse sends and expects in turn; a line that is sent may be empty, then
-// nothing is, and so may the answer, then none is awaited yet.
+// converse sends and expects lines in turn. An empty line to send sends nothing, and an
+// empty reply expects nothing yet.
 func converse(network, addr string, lines ...string) error {
 	nc, err := net.DialTimeout(network, addr, 5*time.Second)
 	if err != nil {
@@ -108,8 +108,8 @@ func converse(network, addr string, lines ...string) error {
 	return nil
 }
 
-// data sends a command, after others whose answers are one line, and returns
-// the data it answers.
+// data sends a command, after others with replies of one line, and returns the data of
+// its reply.
 func data(addr, command string, before ...string) (string, error) {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -161,12 +161,12 @@ func stat(addr, key string) (string, error) {
 func statsMatch(addr, key, pattern string) error {
 	value, err := stat(addr, key)
 	if err == nil && !regexp.MustCompile("^"+pattern+"$").MatchString(value) {
-		err = fmt.Errorf("%s: %s is not like %s", key, value, pattern)
+		err = fmt.Errorf("%s: %s does not match %s", key, value, pattern)
 	}
 	return err
 }
 
-// start starts a server of our own; stop it with its Process.
+// start starts a beanpole server. The caller stops it with its Process.
 func start(args ...string) (*exec.Cmd, error) {
 	cmd := exec.Command(os.Getenv("SERVER"), args...)
 	cmd.Stderr = io.Discard
@@ -206,7 +206,7 @@ func staleSocket() error {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "socket")
-	for range 2 { // the second finds what the first left when it was killed
+	for range 2 { // the second server finds the files of the killed first one
 		cmd, err := start("-l", "unix:"+path)
 		if err != nil {
 			return err
@@ -232,7 +232,7 @@ func drains() error {
 		return err
 	}
 	cmd.Process.Signal(syscall.SIGUSR1)
-	for range 200 { // a signal has no answer
+	for range 200 { // a signal has no reply
 		if statsMatch(addr, "draining", "true") == nil {
 			break
 		}
@@ -256,6 +256,6 @@ func terminates() error {
 	case <-done:
 		return nil
 	case <-time.After(3 * time.Second):
-		return errors.New("still there after 3 seconds")
+		return errors.New("still running after 3 seconds")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mitchellh/mapstructure"
 )
 
-// kedaStats are the statistics of a tube as KEDA 2.21 reads them.
+// kedaStats contains the statistics of a tube that KEDA 2.21 reads.
 type kedaStats struct {
 	TotalJobs    int64 `mapstructure:"total-jobs"`
 	JobsReady    int64 `mapstructure:"current-jobs-ready"`
@@ -21,7 +21,7 @@ type kedaStats struct {
 	JobsDelayed  int64 `mapstructure:"current-jobs-delayed"`
 }
 
-// scalerChecks are what KEDA's scaler does, with go-beanstalk and one connection for all.
+// scalerChecks behave like KEDA's scaler: they use go-beanstalk and one connection.
 func scalerChecks(addr string) []check {
 	var c *beanstalk.Conn
 	decode := func(tube string) (s kedaStats, err error) {
@@ -45,7 +45,7 @@ func scalerChecks(addr string) []check {
 			s, err := decode("123")
 			return errors.Join(err, equal("123", s, kedaStats{TotalJobs: 1, JobsDelayed: 1}))
 		}},
-		{"KEDA: a tube that is not there has no jobs", func() error {
+		{"KEDA: a missing tube has no jobs", func() error {
 			if _, err := decode("gone"); !errors.Is(err, beanstalk.ErrNotFound) {
 				return fmt.Errorf("got %w, want not found", err)
 			}
@@ -55,9 +55,9 @@ func scalerChecks(addr string) []check {
 	}
 }
 
-// exporterChecks are what the exporters for Prometheus do: those of davidtannock and of
-// messagebird, both called beanstalkd_exporter. They ask for stats, for list-tubes, and
-// for stats-tube of each.
+// exporterChecks behave like the Prometheus exporters of davidtannock and messagebird,
+// both named beanstalkd_exporter. They request stats, list-tubes, and stats-tube for each
+// tube.
 func exporterChecks(addr string) []check {
 	ask := func() (server map[string]string, tubes map[string]map[string]string, err error) {
 		c, err := beanstalk.Dial("tcp", addr)
@@ -81,7 +81,7 @@ func exporterChecks(addr string) []check {
 		return server, tubes, nil
 	}
 	return []check{
-		{"davidtannock's exporter: what it exports is there, as integers", func() error {
+		{"davidtannock's exporter: all exported values exist and are integers", func() error {
 			server, tubes, err := ask()
 			if err != nil {
 				return err
@@ -106,7 +106,7 @@ func exporterChecks(addr string) []check {
 	}
 }
 
-// integers checks that statistics are there, and are integers.
+// integers checks that statistics exist and are integers.
 func integers(what string, stats map[string]string, keys string) error {
 	var errs []error
 	for _, key := range strings.Fields(keys) {
@@ -125,7 +125,7 @@ func metricNames(what string, stats map[string]string) error {
 	for key := range stats {
 		name := strings.ReplaceAll(key, "-", "_")
 		if !metricName.MatchString(name) || seen[name] {
-			errs = append(errs, fmt.Errorf("%s: %q makes no metric of its own", what, key))
+			errs = append(errs, fmt.Errorf("%s: %q does not give a separate metric", what, key))
 		}
 		seen[name] = true
 	}

@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v2"
 )
 
-// serverStats are the types that monitors read the values of stats as.
+// serverStats has the types with which monitors read the values of stats.
 type serverStats struct {
 	Urgent    int     `yaml:"current-jobs-urgent"`
 	Ready     int     `yaml:"current-jobs-ready"`
@@ -66,7 +66,7 @@ func monitorChecks(addr string) []check {
 		return pipeline(conn, commands...)
 	}
 	checks := []check{
-		{"some jobs to look at", func() error {
+		{"put the jobs to monitor", func() error {
 			c, err := beanstalk.Dial("tcp", addr)
 			if err != nil {
 				return err
@@ -121,7 +121,7 @@ func monitorChecks(addr string) []check {
 			return errors.Join(append(errs, equal("name", s[1].Name, "mail"), equal("urgent", s[1].Urgent, 3),
 				equal("total", s[1].TotalJobs, 3), equal("delayed", s[2].Delayed, 1), equal("watching", s[0].Watching, 1))...)
 		}},
-		{"a tube named 123 stays text to a YAML parser (since 1.13)", func() error {
+		{"a YAML parser reads the tube name 123 as text (since 1.13)", func() error {
 			data, err := ask("stats-tube 123")
 			if err != nil {
 				return err
@@ -137,7 +137,7 @@ func monitorChecks(addr string) []check {
 			var s serverStats
 			return errors.Join(yaml.Unmarshal(data[0], &s), equal("os is there", s.OS != "", true))
 		}},
-		{"a tube that is not there is NOT_FOUND", func() error {
+		{"a missing tube is NOT_FOUND", func() error {
 			c, err := textproto.Dial("tcp", addr)
 			if err != nil {
 				return err
@@ -152,8 +152,8 @@ func monitorChecks(addr string) []check {
 	return slices.Concat(checks, scalerChecks(addr), exporterChecks(addr))
 }
 
-// only returns the entries of data that the struct has fields for, so that the
-// strict parser says nothing of the others but checks their types.
+// only returns the entries of data for which the struct has fields. So the strict parser
+// checks their types and ignores the other entries.
 func only(data []byte, s serverStats) []byte {
 	known, _ := yaml.Marshal(s)
 	var lines []string
@@ -166,7 +166,7 @@ func only(data []byte, s serverStats) []byte {
 	return []byte(strings.Join(lines, "\n"))
 }
 
-// pipeline sends all commands at once and returns the data of their answers.
+// pipeline sends all commands at once and returns the data of their replies.
 func pipeline(c *textproto.Conn, commands ...string) ([][]byte, error) {
 	fmt.Fprint(c.W, strings.Join(commands, "\r\n")+"\r\n")
 	if err := c.W.Flush(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A check is one thing that must hold. It returns what is wrong.
+// A check checks one requirement. It returns an error if the requirement is not met.
 type check struct {
 	name string
 	run  func() error

@@ -45,7 +45,7 @@ const checks = {
     for (const want of ['1', '2', '3']) assert.strictEqual(text(await w.reserve()), want)
   },
 
-  async 'a delayed job comes when its time has come'(p, w) {
+  async 'a delayed job becomes ready at its time'(p, w) {
     await p.put('later', { delay: 1 })
     await refused(w.reserveWithTimeout(0), 'TIMED_OUT')
     assert.strictEqual(text(await w.reserveWithTimeout(3)), 'later')
@@ -93,7 +93,7 @@ const checks = {
   },
   'reserve-job needs': ['reserveJob'],
 
-  async 'touch starts the time to run again; time-left is a floor'(p, w) {
+  async 'touch restarts the TTR; time-left is rounded down'(p, w) {
     const id = await p.put('slow', { ttr: 10 })
     await w.reserve()
     assert.strictEqual((await w.statsJob(id))['time-left'], 9)
@@ -220,7 +220,7 @@ const checks = {
     assert.deepStrictEqual(jobs.map(j => j.id), ids)
   },
 
-  async 'the third release buries, where a policy says so'(p, w) {
+  async 'the third release buries the job if a policy requires it'(p, w) {
     await p.use('node-acts')
     await w.watch('node-acts')
     const id = await p.put('again')
@@ -232,7 +232,7 @@ const checks = {
     assert.deepStrictEqual([s.state, s.releases], ['buried', 3])
   },
 
-  async 'the jobs of a connection that ends go to others'(p, w, tube, connect) {
+  async 'a closed connection releases its jobs to other workers'(p, w, tube, connect) {
     await p.put('mine')
     const gone = await connect()
     await gone.watch(tube)
@@ -242,7 +242,7 @@ const checks = {
   }
 }
 
-if (!process.env.POLICIES) delete checks['the third release buries, where a policy says so']
+if (!process.env.POLICIES) delete checks['the third release buries the job if a policy requires it']
 
 module.exports = async function life(client) {
   const connect = () => client.connect(host, Number(port))

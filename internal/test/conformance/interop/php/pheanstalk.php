@@ -16,7 +16,7 @@ function connect(string $tube): Pheanstalk
 const NOBODY = 999999;
 
 $policy = getenv('POLICIES') ? [
-    'the third release buries, where a policy says so' => function ($tube) {
+    'the third release buries the job if a policy requires it' => function ($tube) {
         $c = connect("$tube-acts");
         $job = $c->put('again');
         for ($n = 0; $n < 3; $n++) {
@@ -56,7 +56,7 @@ run('Pheanstalk ' . debianVersion('php-pda-pheanstalk'), [
             same($want, $c->reserve()->getData());
         }
     },
-    'a delayed job comes when its time has come' => function ($tube) {
+    'a delayed job becomes ready at its time' => function ($tube) {
         $c = connect($tube);
         $c->put('later', 0, 1);
         same(null, $c->reserveWithTimeout(0));
@@ -89,7 +89,7 @@ run('Pheanstalk ' . debianVersion('php-pda-pheanstalk'), [
         same('ready', $c->statsJob($job)['state']);
         refused(Exception\JobNotFoundException::class, fn () => $c->kickJob($job));
     },
-    'touch starts the time to run again; time-left is a floor' => function ($tube) {
+    'touch restarts the TTR; time-left is rounded down' => function ($tube) {
         $c = connect($tube);
         $c->put('slow', 0, 0, 10);
         $job = $c->reserve();
@@ -170,7 +170,7 @@ run('Pheanstalk ' . debianVersion('php-pda-pheanstalk'), [
         $c->resumeTube($tube);
         same('x', $c->reserveWithTimeout(0)->getData());
     },
-    'the jobs of a connection that ends go to others' => function ($tube) {
+    'a closed connection releases its jobs to other workers' => function ($tube) {
         $gone = connect($tube);
         $gone->put('mine');
         $gone->reserve();

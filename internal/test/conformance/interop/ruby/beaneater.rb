@@ -40,7 +40,7 @@ CHECKS = {
     c.tubes.watch!(name, name + '-2')
     same(%w[1 2 3], 3.times.map { c.tubes.reserve(0).body })
   end,
-  'a delayed job comes when its time has come' => lambda do |_, t, _|
+  'a delayed job becomes ready at its time' => lambda do |_, t, _|
     t.put('later', delay: 1)
     refused(Beaneater::TimedOutError) { t.reserve(0) }
     same 'later', t.reserve(3).body
@@ -67,7 +67,7 @@ CHECKS = {
     same 'ready', job.stats.state
     refused(Beaneater::NotFoundError) { job.kick }
   end,
-  'touch starts the time to run again; time-left is a floor' => lambda do |_, t, _|
+  'touch restarts the TTR; time-left is rounded down' => lambda do |_, t, _|
     t.put('slow', ttr: 10)
     job = t.reserve(0)
     same 9, job.stats.time_left
@@ -89,7 +89,7 @@ CHECKS = {
       same body.b, t.reserve(0).body.b
     end
   end,
-  'the largest body, JOB_TOO_BIG, and the connection goes on' => lambda do |_, t, _|
+  'the largest body works; a larger one gets JOB_TOO_BIG, and the connection stays open' => lambda do |_, t, _|
     t.put('x' * 65_535)
     same 65_535, t.reserve(0).body.bytesize
     refused(Beaneater::JobTooBigError) { t.put('x' * 65_536) }
@@ -143,14 +143,14 @@ CHECKS = {
     s = t.stats
     same [0, 0, 0], [s.current_jobs_ready, s.current_jobs_delayed, s.current_jobs_buried]
   end,
-  'the third release buries, where a policy says so' => lambda do |c, _, name|
+  'the third release buries the job if a policy requires it' => lambda do |c, _, name|
     t = c.tubes["#{name}-acts"]
     id = t.put('again')[:id]
     3.times { t.reserve(1).release }
     s = c.jobs.find(id).stats
     same ['buried', 3], [s.state, s.releases]
   end,
-  'the jobs of a connection that ends go to others' => lambda do |_, t, name|
+  'a closed connection releases its jobs to other workers' => lambda do |_, t, name|
     t.put('mine')
     gone = Beaneater.new(ADDR)
     gone.tubes[name].reserve(0)
