@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// newBroker returns a broker that the test closes at its end; then the engine
-// is checked.
+// newBroker returns a broker. At the end of the test it closes the broker and checks the
+// engine.
 func newBroker(tb testing.TB, log Log) *Broker {
 	tb.Helper()
 	e := engine.New(engine.Options{Logged: log != nil})
@@ -23,13 +23,13 @@ func newBroker(tb testing.TB, log Log) *Broker {
 			tb.Error(err)
 		}
 		if b.commit.settled != b.commit.flushed {
-			tb.Error("Close has left a turn that is not settled")
+			tb.Error("Close left an unsettled turn")
 		}
 	})
 	return b
 }
 
-// A request that tests are made of.
+// A request is a test request with a function to apply.
 type request struct {
 	apply func(e *engine.Engine, now int64)
 }
@@ -39,7 +39,7 @@ func (r *request) Apply(e *engine.Engine, now int64) int64 {
 	return now
 }
 
-// putting returns what puts a job into the default tube.
+// putting returns a function that puts a job into the default tube.
 func putting(body string) func(*engine.Engine, int64) {
 	return func(e *engine.Engine, now int64) {
 		s := e.Open(nil)
@@ -48,8 +48,8 @@ func putting(body string) func(*engine.Engine, int64) {
 	}
 }
 
-// Promises 1 and 6: requests happen one at a time, at increasing times, each
-// caller's in the order of its calls; none is lost and none happens twice.
+// Promises 1 and 6: requests are executed one at a time, at increasing times, and each
+// caller's in the order of its calls. Each is executed exactly once.
 func TestOrder(t *testing.T) {
 	const callers, each = 16, 200
 	b := newBroker(t, nil)
@@ -82,16 +82,16 @@ func TestOrder(t *testing.T) {
 	next := make([]int, callers)
 	for i, ev := range events {
 		if ev.n != next[ev.caller] {
-			t.Fatalf("caller %d: request %d came in place of %d", ev.caller, ev.n, next[ev.caller])
+			t.Fatalf("caller %d: request %d was executed instead of %d", ev.caller, ev.n, next[ev.caller])
 		}
 		next[ev.caller]++
 		if i > 0 && ev.now <= events[i-1].now {
-			t.Fatalf("request %d at %d ns, the one before at %d", i, ev.now, events[i-1].now)
+			t.Fatalf("request %d at %d ns, the previous one at %d", i, ev.now, events[i-1].now)
 		}
 	}
 }
 
-// Promise 1: the order is that in which Do was called.
+// Promise 1: requests are executed in the order of the calls of Do.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(t, nil)
@@ -114,7 +114,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// Promise 6, when the clock stands still, and when a request takes its time.
+// Promise 6 holds if the clock stands still, and if a request has many commands.
 func TestTimeGoesOn(t *testing.T) {
 	e := engine.New(engine.Options{})
 	b := New(e, Options{Now: func() int64 { return 7 }})
@@ -135,12 +135,12 @@ type longRequest struct{ commands int64 }
 
 func (r longRequest) Apply(_ *engine.Engine, now int64) int64 { return now + r.commands }
 
-// Do allocates nothing: alone, and when others come during its turn.
+// Do allocates nothing, neither alone nor when other requests arrive during its turn.
 func TestDoAllocates(t *testing.T) {
 	b := newBroker(t, nil)
 	c := b.NewCaller(&request{apply: func(*engine.Engine, int64) {}})
 	if n := testing.AllocsPerRun(1000, func() { c.Do() }); n != 0 {
-		t.Errorf("Do allocates %v times", n)
+		t.Errorf("Do makes %v allocations", n)
 	}
 
 	const others = 8
@@ -166,6 +166,6 @@ func TestDoAllocates(t *testing.T) {
 	})
 	close(begin)
 	if n != 0 {
-		t.Errorf("Do with %d others allocates %v times", others, n)
+		t.Errorf("Do with %d other callers makes %v allocations", others, n)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A panic in a turn ends the process, though its caller recovers.
+// A panic in a turn ends the process, even if the caller recovers.
 func TestPanicInTurn(t *testing.T) {
 	if os.Getenv("BROKER_PANICS") != "" {
 		defer func() { recover() }()

@@ -14,10 +14,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A raftLog is a Log as a Raft group would be one: what is proposed in one epoch is
-// committed, in order, or dropped when the epoch ends.
+// A raftLog is a Log that behaves like a Raft group. Changes proposed in an epoch are
+// committed in order, or dropped when the epoch ends.
 type raftLog struct {
-	rng *rand.Rand // of Sync and of what deposes, with mu held
+	rng *rand.Rand // used by Sync and depose, with mu held
 
 	mu        sync.Mutex
 	epoch     int // grows with each that begins
@@ -48,7 +48,7 @@ func (l *raftLog) Flush() (bool, error) {
 	}
 	l.proposed = append(l.proposed, l.appended...)
 	l.appended = nil
-	return false, nil // a turn that has only read waits, too
+	return false, nil // read-only turns also wait
 }
 
 func (l *raftLog) Sync() error {
@@ -75,8 +75,8 @@ func (l *raftLog) Housekeep(int64) int64 { return engine.Never }
 
 func (l *raftLog) Close() error { return nil }
 
-// depose ends the epoch. Some of what was proposed is committed all the same: others have
-// it, and the next leader goes on from there.
+// depose ends the epoch. Some proposed changes are committed nevertheless: other members
+// have them, and the next leader continues from there.
 func (l *raftLog) depose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *raftLog) depose() {
 	l.active, l.proposed, l.appended = false, nil, nil
 }
 
-// elect begins an epoch, and returns an engine with what is committed.
+// elect begins an epoch and returns an engine with the committed changes.
 func (l *raftLog) elect(*engine.Engine) *engine.Engine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,9 +99,9 @@ func (l *raftLog) elect(*engine.Engine) *engine.Engine {
 	return e
 }
 
-// A server that is deposed drops what was not committed and executes nothing until it has
-// another engine. So what was acknowledged is there whatever happens, nothing is seen that
-// is not committed, and engine and log agree.
+// A deposed server drops uncommitted changes and executes nothing until it gets another
+// engine. So all acknowledged changes exist, no uncommitted change is visible, and engine
+// and log agree.
 func TestDeposed(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) { deposedLife(t, seed) })
@@ -112,7 +112,7 @@ func deposedLife(t *testing.T, seed uint64) {
 	log := &raftLog{rng: rand.New(rand.NewPCG(seed, 0))}
 	b := New(log.elect(nil), Options{Log: log})
 	var mu sync.Mutex
-	acknowledged, seen := make(map[uint64]string), make(map[uint64]string) // bodies: the number of a job that is lost is given again
+	acknowledged, seen := make(map[uint64]string), make(map[uint64]string) // bodies, because the ids of lost jobs are used again
 	refused := 0
 	var clients sync.WaitGroup
 	for k := range 3 {
@@ -165,7 +165,7 @@ func deposedLife(t *testing.T, seed uint64) {
 				t.Errorf("seed %d: %s was seen as %d, which is %q", seed, body, id, c.Body)
 			}
 		}
-		log.mu.Lock() // a sync of an earlier turn may still end
+		log.mu.Lock() // a sync of an earlier turn can still end
 		defer log.mu.Unlock()
 		committed := make(map[uint64]bool)
 		for _, c := range log.committed {
@@ -175,7 +175,7 @@ func deposedLife(t *testing.T, seed uint64) {
 		}
 		for c := range e.Snapshots {
 			if !committed[c.ID] {
-				t.Errorf("seed %d: job %d is there, and was not committed", seed, c.ID)
+				t.Errorf("seed %d: job %d exists, but was not committed", seed, c.ID)
 			}
 			delete(committed, c.ID)
 		}
@@ -189,24 +189,24 @@ func deposedLife(t *testing.T, seed uint64) {
 		t.Errorf("seed %d: %v", seed, err)
 	}
 	if refused == 0 {
-		t.Logf("seed %d: nobody was refused", seed)
+		t.Logf("seed %d: no request was refused", seed)
 	}
 }
 
-// A turn that is not settled when its engine is replaced fails, though the log is in another epoch by the time of the sync
-// that it waits for.
+// A turn that is not settled when its engine is replaced fails, even if the log is in
+// another epoch by the time of the turn's sync.
 func TestReplaceSettlesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2))}
 		b := New(log.elect(nil), Options{Log: log})
 		put := func() {
 			if err := b.Call(putting("a job")); !errors.Is(err, ErrDeposed) {
-				t.Errorf("a job of an epoch that has ended: %v", err)
+				t.Errorf("a job of an ended epoch: %v", err)
 			}
 		}
 		go put() // leads a sync
 		synctest.Wait()
-		go put() // waits for the next one
+		go put() // waits for the next sync
 		synctest.Wait()
 		log.depose()
 		b.Replace(log.elect)
@@ -216,7 +216,7 @@ func TestReplaceSettlesTurns(t *testing.T) {
 	})
 }
 
-// A deposed server executes no commands, and no timers fire.
+// A deposed server executes no commands and fires no timers.
 func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2))}
@@ -234,12 +234,12 @@ func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 		time.Sleep(10 * time.Second) // of the test's own clock: the delay is over
 		applied := false
 		if err := b.Call(func(*engine.Engine, int64) { applied = true }); !errors.Is(err, ErrDeposed) || applied {
-			t.Errorf("a later one: %v, and it was executed: %v", err, applied)
+			t.Errorf("a later turn: %v, executed: %v", err, applied)
 		}
 		b.Replace(log.elect)
 		if err := b.Call(func(e *engine.Engine, _ int64) {
 			if st := e.Stats(); st.Ready != 1 || st.Delayed != 0 {
-				t.Errorf("the new engine has %d ready jobs and %d delayed ones", st.Ready, st.Delayed)
+				t.Errorf("the new engine has %d ready and %d delayed jobs", st.Ready, st.Delayed)
 			}
 		}); err != nil {
 			t.Error(err)
@@ -250,7 +250,7 @@ func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 	})
 }
 
-// clientRequest is a request as a client's is: not one of Call or View.
+// clientRequest is a client's request, in contrast to those of Call and View.
 type clientRequest struct {
 	f func(e *engine.Engine, now int64)
 }
@@ -260,8 +260,8 @@ func (r clientRequest) Apply(e *engine.Engine, now int64) int64 {
 	return now
 }
 
-// While the engine follows another server's, those who watch see it as it is, clients are refused, and
-// nothing comes due.
+// While the engine follows another server's engine, View sees its current state, clients
+// are refused, and nothing becomes due.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2)), active: true}
@@ -299,15 +299,15 @@ func newFollower() *Broker {
 	return New(engine.New(engine.Options{}), Options{Decides: func() bool { return false }})
 }
 
-// While another engine is made, which may read a journal from a disk that hangs, whoever has a request queues up and has it
-// executed in the next turn.
+// Making the new engine can take long, if it reads a journal from a slow disk. Requests
+// that arrive during that time queue up and are executed in the next turn.
 func TestQueueWhileReplacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFollower()
 		done := make(chan error)
 		b.Replace(func(old *engine.Engine) *engine.Engine {
 			if !b.mu.TryLock() {
-				t.Fatal("nobody can queue up")
+				t.Fatal("requests cannot queue up")
 			}
 			b.mu.Unlock()
 			go func() { done <- b.Call(putting("a job")) }()
@@ -320,7 +320,7 @@ func TestQueueWhileReplacing(t *testing.T) {
 	})
 }
 
-// Of several that replace the engine at once each is heard.
+// Concurrent calls of Replace all take effect.
 func TestReplaceAtOnce(t *testing.T) {
 	b := newFollower()
 	const each, all = 500, 4
@@ -338,15 +338,15 @@ func TestReplaceAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if n := called.Load(); n != each*all {
-		t.Errorf("%d of %d were heard", n, each*all)
+		t.Errorf("%d of %d calls took effect", n, each*all)
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// The engine of a broker that decides cannot be replaced: what it has done would be
-// acknowledged, and not be there.
+// The engine of a broker that decides cannot be replaced, because its acknowledged
+// changes would be lost.
 func TestReplaceWhileDeciding(t *testing.T) {
 	b := newBroker(t, nil)
 	err := errors.New("it was replaced")

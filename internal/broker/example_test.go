@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A round is what an event loop does in one turn: the commands of all sockets
-// that were ready. Its replies stay with it until it is settled.
+// A round contains the commands of all ready sockets of an event loop in one turn. It
+// holds its replies until it is settled.
 type round struct {
 	name string
 	loop *loop
@@ -22,7 +22,7 @@ func (r *round) Apply(e *engine.Engine, now int64) (later int64) {
 	return now
 }
 
-// Settled comes from another goroutine: it only puts the round into the loop's
+// Settled is called by another goroutine, so it only puts the round into the loop's
 // mailbox.
 func (r *round) Settled(err error) {
 	r.err = err
@@ -39,8 +39,8 @@ type loop struct {
 
 func (l *loop) Apply(e *engine.Engine, now int64) (later int64) { return l.now.Apply(e, now) }
 
-// An event loop starts a turn for each round, goes on with the next, and asks
-// for a sync before it waits. Rounds are settled in their order.
+// An event loop starts a turn for each round, continues with the next, and asks for a
+// sync before it waits. Rounds are settled in order.
 func Example_eventLoop() {
 	b := broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: newMemoryLog()})
 	defer b.Close()
@@ -51,11 +51,11 @@ func Example_eventLoop() {
 		l.now = &round{name: name, loop: l}
 		if settled, err := l.caller.Start(l.now); settled {
 			l.now.err = err
-			l.now.reply() // those before it are in the mailbox: they come first
+			l.now.reply() // earlier rounds in the mailbox come first
 		}
 	}
 	b.StartSync()
-	for range 3 { // as long as there is mail; a loop waits for sockets and mail at once
+	for range 3 { // while there is mail; a real loop waits for sockets and mail at the same time
 		(<-l.mail).reply()
 	}
 	// Output:
@@ -64,7 +64,7 @@ func Example_eventLoop() {
 	// third <nil>
 }
 
-// A memoryLog forgets everything, and has a sync that does nothing.
+// A memoryLog discards all changes. Its sync does nothing.
 type memoryLog struct{ appended int }
 
 func newMemoryLog() *memoryLog { return &memoryLog{} }

@@ -12,9 +12,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A fakeLog remembers what reached it. Its Sync blocks when told so, and all
-// fails when told so. Calls must come one at a time but for Sync, of which there
-// must be one at a time; the race detector looks.
+// A fakeLog records its calls. Its Sync can block, and all its methods can fail. Calls
+// must not overlap, except that one Sync can run beside other calls. The race detector
+// checks that.
 type fakeLog struct {
 	inside   atomic.Bool
 	syncing  atomic.Bool
@@ -41,7 +41,7 @@ func newFakeLog() *fakeLog {
 	return &fakeLog{begins: make(chan struct{}), mayEnd: make(chan struct{})}
 }
 
-// only panics when two calls run at the same time.
+// only panics if two calls overlap.
 func only(inside *atomic.Bool) (leave func()) {
 	if inside.Swap(true) {
 		panic("two calls of the Log at the same time")
@@ -110,14 +110,14 @@ func (l *fakeLog) Close() error {
 	return l.closeErr
 }
 
-// end lets the sync end that has begun, and those after it go by.
+// end ends the current sync and unblocks later ones.
 func (l *fakeLog) end() {
 	l.blocking.Store(false)
 	l.mayEnd <- struct{}{}
 }
 
-// Turns go on during a sync. Those of them share the next one, and none returns
-// from Do before the sync that covers it.
+// Turns continue during a sync. They share the next sync, and no call of Do returns
+// before the sync that covers it.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 50
@@ -161,7 +161,7 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
-// Callers that queue up during a turn form one turn, with one Append and one sync.
+// Callers that queue up during a turn share one turn, with one Append and one sync.
 func TestOneTurnOneAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 50
@@ -185,12 +185,12 @@ func TestOneTurnOneAppend(t *testing.T) {
 	})
 }
 
-// A hearing receives what a Settler is told.
+// A hearing receives the results that a Settler gets.
 type hearing chan error
 
 func (h hearing) Settled(err error) { h <- err }
 
-// The engine's waiters are told when the turn is settled that they await, once.
+// A turn notifies its waiters once, when it is settled.
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newFakeLog()
@@ -206,24 +206,24 @@ func TestAwait(t *testing.T) {
 		<-log.begins
 		synctest.Wait()
 		if len(heard) != 0 {
-			t.Error("told before the sync")
+			t.Error("notified before the sync")
 		}
 		log.end()
 		synctest.Wait()
 		if len(heard) != 2 {
-			t.Errorf("after the sync %d are told, want 2", len(heard))
+			t.Errorf("%d notifications after the sync, want 2", len(heard))
 		}
 		b.Call(func(*engine.Engine, int64) {})
 		if len(heard) != 2 {
-			t.Error("told again by the next turn")
+			t.Error("notified again by the next turn")
 		}
 	})
 }
 
 var errDisk = errors.New("the disk is on fire")
 
-// When the log fails, each caller whose changes are not durable gets the error, the
-// others do not, and later turns work.
+// If the log fails, only callers whose changes are not durable get the error. Later turns
+// work.
 func TestLogFails(t *testing.T) {
 	for name, fail := range map[string]func(l *fakeLog, err error){
 		"Append": func(l *fakeLog, err error) { l.appendErr = err },
@@ -248,7 +248,7 @@ func TestLogFails(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				synctest.Wait() // a sync that has told them is over
+				synctest.Wait() // a sync that has notified them has ended
 				if err := b.Call(func(*engine.Engine, int64) {}); err != nil {
 					t.Errorf("a turn without changes failed: %v", err)
 				}
@@ -265,8 +265,8 @@ type settler func(error)
 
 func (f settler) Settled(err error) { f(err) }
 
-// After a sync that failed there is a turn, in which the log can heal, though
-// nobody asks for one.
+// After a failed sync the broker runs a turn without a request, in which the log can
+// heal.
 func TestTurnAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newFakeLog()
@@ -283,7 +283,7 @@ func TestTurnAfterFailure(t *testing.T) {
 	})
 }
 
-// Housekeep is called in each turn, and without one when it wants to be.
+// Housekeep is called in each turn, and without a turn at the time that it requests.
 func TestHousekeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newFakeLog()
@@ -303,14 +303,14 @@ func TestHousekeep(t *testing.T) {
 		})
 		b.Call(func(*engine.Engine, int64) {
 			if len(log.kept) != 5 {
-				t.Errorf("%d calls, want one a turn", len(log.kept))
+				t.Errorf("%d calls, want one per turn", len(log.kept))
 			}
 		})
 	})
 }
 
-// Close settles what was asked for before it closes the log, also what nobody
-// has asked a sync for. What comes after it fails instead of being acknowledged.
+// Close settles all earlier requests before it closes the log, including those for which
+// no caller has started a sync. Later requests fail.
 func TestCloseWithLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newFakeLog()

@@ -11,15 +11,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A turnRecord is what TestRandom knows of a turn.
+// A turnRecord records a turn for TestRandom.
 type turnRecord struct {
-	appended int // how many changes the log had after it; 0 if it made none
-	settled  int // how often it was
+	appended int // number of changes in the log after it, or 0 if it made none
+	settled  int // number of times that it was settled
 	err      error
 }
 
-// Whatever callers, syncs and failures meet, each turn is settled once, in order,
-// and without an error only when its own changes are durable.
+// Each turn is settled once, in order, and without an error only if its own changes are
+// durable, for random callers, syncs and failures.
 func TestRandom(t *testing.T) {
 	seeds.Each(t, 100, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 	order := 0              // how many of them are settled
 	syncing := false        // a sync waits to be ended
 
-	// request returns a request that puts, or only looks, and notes its turn.
+	// request returns a request that puts a job, or only reads, and records its turn.
 	request := func(puts bool) *request {
 		return &request{apply: func(e *engine.Engine, now int64) {
 			r := &turnRecord{}
@@ -65,7 +65,7 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 			}))
 		}}
 	}
-	// look takes notice of a sync that has begun.
+	// look records a sync that has begun.
 	look := func() {
 		synctest.Wait()
 		if !syncing {
@@ -102,7 +102,7 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 			turn := len(turns)
 			settled, err := b.NewCaller(request(puts)).Start(settler(func(error) {}))
 			if r := turns[turn]; settled && (order != turn+1 || !errors.Is(err, r.err)) {
-				t.Fatalf("%s: turn %d is settled, %v; %d are and it has %v", name, turn+1, err, order, r.err)
+				t.Fatalf("%s: turn %d is settled with %v; %d turns are settled and it has %v", name, turn+1, err, order, r.err)
 			}
 		case 5:
 			b.StartSync()
@@ -135,8 +135,8 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 	}
 }
 
-// A turn without changes that comes while those before it are being told has to
-// wait for them, and is told as well.
+// A turn without changes that starts while earlier turns notify their waiters waits for
+// them, and then notifies its own.
 func TestTurnWhileOthersAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(t, newFakeLog())
@@ -149,17 +149,18 @@ func TestTurnWhileOthersAreTold(t *testing.T) {
 		b.StartSync()
 		<-telling
 		if settled, _ := b.NewCaller(&request{apply: func(*engine.Engine, int64) {}}).Start(heard); settled {
-			t.Error("settled before one that came earlier has been told")
+			t.Error("settled before an earlier turn has notified its waiter")
 		}
 		goOn <- true
 		synctest.Wait()
 		if len(heard) != 1 {
-			t.Error("not told")
+			t.Error("not notified")
 		}
 	})
 }
 
-// A turn that comes as a sync ends is settled by that sync, or waits for it: it is always told.
+// A turn that starts when a sync ends is settled by that sync, or waits for it. It always
+// notifies its waiter.
 func TestTurnAsSyncEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(t, newFakeLog())
@@ -170,13 +171,13 @@ func TestTurnAsSyncEnds(t *testing.T) {
 			told := 1
 			writer.Start(heard)
 			b.StartSync()
-			for range i % 1_000 { // so that the sync ends at any moment of the turn
+			for range i % 1_000 { // the sync can end at any moment of the turn
 				later.Add(1)
 			}
 			if settled, _ := reader.Start(heard); !settled {
 				told++
 			}
-			for range told { // a deadlock if one is not told
+			for range told { // a deadlock without the notification
 				<-heard
 			}
 		}

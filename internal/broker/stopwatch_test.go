@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A slowLog takes its time, on the clock of the test.
+// A slowLog advances the test's clock.
 type slowLog struct{ now *int64 }
 
 func (l slowLog) Append([]engine.Change) error { return nil }
@@ -30,7 +30,7 @@ func (l slowLog) Housekeep(int64) (next int64) {
 	return engine.Never
 }
 
-// Each turn is counted, and those are told of that are slow, with what took how long.
+// Each turn is counted, and slow turns are reported with the time of each phase.
 func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -67,13 +67,13 @@ func TestTurns(t *testing.T) {
 				t.Errorf("%d turns took %g ns, want 2 and %d", n, sum, now)
 			}
 			if err := b.Close(); err != nil || len(slow) != len(c.want) {
-				t.Errorf("Close: %v, and it is told of as a slow turn: %+v", err, slow[len(c.want):])
+				t.Errorf("Close: %v, and it is reported as a slow turn: %+v", err, slow[len(c.want):])
 			}
 		})
 	}
 }
 
-// A timedRequest has some commands, which take their time on the clock of the test.
+// A timedRequest has some commands, which advance the test's clock.
 type timedRequest struct {
 	now      *int64
 	commands int64

@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A worker is a session that notes how its waits end, and when. Its notes
-// belong to the turn.
+// A worker is a session that records the results and times of its waits. Turns guard its
+// records.
 type worker struct {
 	b     *Broker
 	s     *engine.Session
@@ -46,12 +46,12 @@ func (w *worker) reserve(timeout int64) {
 	w.b.Call(func(e *engine.Engine, now int64) { w.note(e.Reserve(now, w.s, timeout)) })
 }
 
-// want compares what the worker has heard since the last time.
+// want compares the results since the last call.
 func (w *worker) want(t *testing.T, heard ...string) {
 	t.Helper()
 	w.b.Call(func(*engine.Engine, int64) {
 		if !slices.Equal(w.heard, heard) {
-			t.Errorf("heard %q, want %q", w.heard, heard)
+			t.Errorf("results %q, want %q", w.heard, heard)
 		}
 		w.heard = nil
 	})
@@ -61,8 +61,8 @@ func (w *worker) put(spec engine.Spec, body string) {
 	w.b.Call(func(e *engine.Engine, now int64) { e.Put(now, w.s, spec, []byte(body)) })
 }
 
-// What comes due does so without anybody's request: delays, TTRs, pauses, the
-// timeouts of reserves, and the warning before a TTR ends.
+// Due events occur without a request: delays, TTRs, pauses, timeouts of reserves, and the
+// warning before a TTR ends.
 func TestTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(t, nil)
@@ -94,8 +94,7 @@ func TestTimer(t *testing.T) {
 	})
 }
 
-// The timer is set again for what comes due earlier than what it was set for,
-// and nothing that it was set for is forgotten.
+// The timer is reset for an event that is due earlier, and no event is lost.
 func TestTimerIsSetEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(t, nil)
@@ -104,7 +103,7 @@ func TestTimerIsSetEarlier(t *testing.T) {
 			w.put(engine.Spec{Delay: delay, TTR: 1 << 20}, "job")
 		}
 		for range 4 {
-			newWorker(b) // others do not matter
+			newWorker(b) // other sessions have no effect
 			w.reserve(engine.Forever)
 			time.Sleep(time.Hour)
 		}
@@ -125,8 +124,8 @@ func TestTimerIsSetEarlier(t *testing.T) {
 	})
 }
 
-// Promise 5: what has come due by the start of a turn has happened before its
-// requests, even if the timer has not gone off.
+// Promise 5: events that are due at the start of a turn occur before its requests, even
+// if the timer has not fired.
 func TestDueBeforeRequests(t *testing.T) {
 	now := int64(0)
 	b := New(engine.New(engine.Options{}), Options{Now: func() int64 { return now }})
@@ -141,11 +140,11 @@ func TestDueBeforeRequests(t *testing.T) {
 	})
 }
 
-// More than one Tick does comes due at once: the rest follows by itself, and
-// requests get in between.
+// If more events are due than one Tick handles, the rest follows automatically, and
+// requests run in between.
 func TestTickInPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const jobs = 10000 // several times what one Tick does
+		const jobs = 10000 // several times the limit of one Tick
 		log := newFakeLog()
 		b := newBroker(t, log)
 		begun, mayEnd := make(chan bool), make(chan bool)
@@ -164,7 +163,7 @@ func TestTickInPieces(t *testing.T) {
 			}
 		})
 		time.Sleep(9 * time.Second)
-		b.Call(func(*engine.Engine, int64) {}) // nothing is due before
+		b.Call(func(*engine.Engine, int64) {}) // no event is due before
 		holding.Store(true)
 		time.Sleep(2 * time.Second)
 		var between []uint64 // how many were ready
@@ -183,18 +182,18 @@ func TestTickInPieces(t *testing.T) {
 		}
 		b.Call(func(e *engine.Engine, _ int64) {
 			if st := e.Stats(); st.Ready != jobs {
-				t.Errorf("in the end %d of %d jobs are ready", st.Ready, jobs)
+				t.Errorf("at the end %d of %d jobs are ready", st.Ready, jobs)
 			}
 		})
 	})
 }
 
-// Whoever asked for it is told that a turn has left something due, and runs the other turns.
-// If it does not, the broker does.
+// If a turn leaves due events, it notifies the callback, which runs the remaining turns.
+// If the callback does not, the broker does.
 func TestTellMoreDue(t *testing.T) {
 	for _, helps := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			const jobs = 10000 // several times what one Tick does
+			const jobs = 10000 // several times the limit of one Tick
 			b := newBroker(t, nil)
 			told, ended := make(chan bool, 1), make(chan bool)
 			var tells atomic.Int64
@@ -222,7 +221,7 @@ func TestTellMoreDue(t *testing.T) {
 				}
 			})
 			if n := tells.Load(); n != 0 {
-				t.Errorf("told %d times before anything was due", n)
+				t.Errorf("%d notifications before an event was due", n)
 			}
 			began := time.Now()
 			time.Sleep(10*time.Second + time.Millisecond)
@@ -235,7 +234,7 @@ func TestTellMoreDue(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			if count(); ready != jobs || tells.Load() < 2 {
-				t.Errorf("%d of %d jobs are ready %v after they were put; told %d times", ready, jobs, time.Since(began), tells.Load())
+				t.Errorf("%d of %d jobs are ready %v after their put; %d notifications", ready, jobs, time.Since(began), tells.Load())
 			}
 			close(told)
 			<-ended
@@ -244,8 +243,8 @@ func TestTellMoreDue(t *testing.T) {
 	}
 }
 
-// After Close nothing comes due any more and the engine is left alone, even
-// if the timer has just gone off.
+// After Close no event becomes due, and the broker does not use the engine, even if the
+// timer has just fired.
 func TestCloseStopsTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine.New(engine.Options{})
@@ -259,7 +258,7 @@ func TestCloseStopsTimer(t *testing.T) {
 		b.tick()
 		b.Call(func(*engine.Engine, int64) {})
 		if st := e.Stats(); st.Delayed != 1 {
-			t.Error("a job came due after Close")
+			t.Error("a job became ready after Close")
 		}
 		if err := b.Close(); err != nil {
 			t.Errorf("a second Close: %v", err)

@@ -122,7 +122,7 @@ run('Pheanstalk ' . debianVersion('php-pda-pheanstalk'), [
             same(bin2hex($body), bin2hex($c->reserve()->getData()));
         }
     },
-    'the largest body, JobTooBigException, and the connection goes on' => function ($tube) {
+    'the largest body works; a larger one throws JobTooBigException, and the connection stays open' => function ($tube) {
         $c = connect($tube);
         $c->put(str_repeat('x', 65535));
         same(65535, strlen($c->reserve()->getData()));
