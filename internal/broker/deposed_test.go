@@ -250,7 +250,7 @@ func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 	})
 }
 
-// clientRequest is a client's request, in contrast to those of Call and View.
+// clientRequest is a client's request, unlike the requests of Call and View.
 type clientRequest struct {
 	f func(e *engine.Engine, now int64)
 }

@@ -22,8 +22,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A client that has connected is known to whoever asks afterwards, as with beanstalkd:
-// whichever loop serves them, while others work, and while changes wait for a sync.
+// A connected client is counted in every later stats reply, as with beanstalkd. It does
+// not matter which loop serves it, whether others work, or whether changes wait for a
+// sync.
 func TestStatsKnowsWhoHasConnected(t *testing.T) {
 	t.Parallel()
 	for _, network := range []string{"tcp", "unix"} {
@@ -55,7 +56,7 @@ func TestStatsKnowsWhoHasConnected(t *testing.T) {
 	}
 }
 
-// changedLog is a broker.Log that wants a sync for each turn with changes.
+// changedLog is a broker.Log that requires a sync for each turn with changes.
 type changedLog struct {
 	failingLog
 	changed bool
@@ -71,7 +72,7 @@ func (l *changedLog) Flush() (durable bool, err error) {
 	return durable, nil
 }
 
-// keepBusy connects a client that works until the function is called.
+// keepBusy connects a client that works until the returned function is called.
 func keepBusy(t *testing.T, l net.Listener) (end func()) {
 	c := dialTo(t, l)
 	c.do("use x\n", "USING x\n")
@@ -94,8 +95,8 @@ func keepBusy(t *testing.T, l net.Listener) (end func()) {
 	}
 }
 
-// Connections take their options from the socket that listens. A client that had connected
-// before that had any gets its own.
+// Connections inherit their options from the listening socket. A client that connected
+// before the listening socket had options gets its own.
 func TestAcceptedSocketsHaveOptions(t *testing.T) {
 	l := listenOn(t, "tcp")
 	defer l.Close()
@@ -116,16 +117,16 @@ func TestAcceptedSocketsHaveOptions(t *testing.T) {
 	}
 	checkOptions(t, "connected before", s)
 	if _, _, err := s.AcceptSocket(); err != epoll.ErrWouldBlock {
-		t.Fatalf("nobody waits: %v", err)
+		t.Fatalf("no client waits: %v", err)
 	}
 	if !s.inherits {
-		t.Error("sockets that are accepted from now on would be given options")
+		t.Error("options would be set on sockets accepted from now on")
 	}
 	dialTo(t, l)
 	checkOptions(t, "connected afterwards", s)
 }
 
-// checkOptions accepts a client and looks at the options of its socket.
+// checkOptions accepts a client and checks the options of its socket.
 func checkOptions(t *testing.T, who string, l *listeningSocket) {
 	t.Helper()
 	s, _, err := l.AcceptSocket()
@@ -149,17 +150,17 @@ func checkOptions(t *testing.T, who string, l *listeningSocket) {
 	}
 }
 
-// The socket of a TCP listener is the server's own: package net, and with it the Go runtime,
-// has let go of it. It is closed with the server.
+// The server owns the socket of a TCP listener. Package net, and with it the Go runtime,
+// has released it. The server closes it at its end.
 func TestTakenListener(t *testing.T) {
 	r := start(t, Options{})
 	l := listenOn(t, "tcp")
 	r.dialListener(l).do("use x\n", "USING x\n")
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Accept of package net says %v, want that it is closed", err)
+		t.Errorf("Accept of package net: %v, want net.ErrClosed", err)
 	}
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Close of package net says %v, want that it is closed", err)
+		t.Errorf("Close of package net: %v, want net.ErrClosed", err)
 	}
 	dialTo(t, l).do("use x\n", "USING x\n")
 	if err := r.Shutdown(t.Context()); err != nil {
@@ -167,12 +168,12 @@ func TestTakenListener(t *testing.T) {
 	}
 	if nc, err := net.Dial("tcp", l.Addr().String()); err == nil {
 		nc.Close()
-		t.Error("the server has stopped, and somebody accepts")
+		t.Error("a connection was accepted after the server stopped")
 	}
 }
 
-// A service manager keeps its listening socket open, and clients may connect to that while the server stops. Its loop is not told
-// of them.
+// A service manager keeps its listening socket open, so clients can connect while the
+// server stops. The loop gets no events for them.
 func TestListenersAreNotWatchedDuringShutdown(t *testing.T) {
 	l := listenOn(t, "unix").(*net.UnixListener)
 	l.SetUnlinkOnClose(false)
@@ -191,7 +192,7 @@ func TestListenersAreNotWatchedDuringShutdown(t *testing.T) {
 	r.serve(n)
 	c := dialTo(t, l)
 	c.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
-	c.send(strings.Repeat("peek 1\n", 10)) // more than the kernel takes before the client reads
+	c.send(strings.Repeat("peek 1\n", 10)) // more than the kernel buffers before the client reads
 	r.eventually("the replies are there", func() bool { return r.count("peek") > 0 })
 	ended := make(chan error, 1)
 	go func() { ended <- r.Shutdown(t.Context()) }()
@@ -207,11 +208,11 @@ func TestListenersAreNotWatchedDuringShutdown(t *testing.T) {
 		t.Error(err)
 	}
 	if n.late.Load() {
-		t.Error("the loop was told of a client that nobody accepts")
+		t.Error("the loop got an event of a client that it does not accept")
 	}
 }
 
-// A keptListener is a listener whose socket is also somebody else's.
+// A keptListener is a listener whose socket another process also has.
 type keptListener struct {
 	*net.UnixListener
 	*listeningSocket
@@ -239,8 +240,8 @@ func (p *listenPoller) Wait(timeout time.Duration) []epoll.Event {
 	return events
 }
 
-// An address gets no more than its share of connections; a unix socket has no address. The
-// limit can be changed meanwhile.
+// The number of connections per address is limited, except for Unix sockets, which have
+// no address. The limit can change at run time.
 func TestConnectionsPerAddress(t *testing.T) {
 	t.Parallel()
 	log := &logged{}
@@ -268,7 +269,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	dialFrom(t, "127.0.0.1", l).wantEnd()
 	first.do("quit\n", "")
 	first.wantEnd()
-	for { // until the server has let go of it
+	for { // until the server has released it
 		nc := dialFrom(t, "127.0.0.1", l).nc
 		io.WriteString(nc, "use x\r\n")
 		if _, err := io.ReadFull(nc, make([]byte, len("USING x\r\n"))); err == nil {
@@ -277,7 +278,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	}
 }
 
-// dialFrom connects a client of an address of the loopback network.
+// dialFrom connects a client from a loopback address.
 func dialFrom(t *testing.T, ip string, l net.Listener) *client {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
@@ -288,7 +289,7 @@ func dialFrom(t *testing.T, ip string, l net.Listener) *client {
 	return newClient(t, nc)
 }
 
-// count returns the number of times that a command was given.
+// count returns the number of executed commands with a verb.
 func (r *rig) count(verb string) (n uint64) {
 	r.broker.Call(func(*engine.Engine, int64) { n = r.Counts().Commands[verb] })
 	return n

@@ -21,8 +21,8 @@ import (
 
 const testToken = "a-token-0123456789-0123456789"
 
-// testAccess knows somebody by a token, a certificate, the user of the test, and a
-// network; each may only use a tube of that name.
+// testAccess grants rights to four identities: one with a token, one with a certificate,
+// the user of the test, and a network. Each can use only the tube with its name.
 func testAccess(t *testing.T) *access.Control {
 	t.Helper()
 	h, err := access.HashOf(testToken)
@@ -41,8 +41,8 @@ func testAccess(t *testing.T) *access.Control {
 	return controlOf(t, c)
 }
 
-// Each way to say who a client is leads to the tube of that name and to no other, and
-// whoever lists the connections sees it.
+// Each way of authentication grants rights on the tube with its name and on no other. The
+// list of connections shows the identity.
 func TestIdentities(t *testing.T) {
 	ca := localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
@@ -90,7 +90,7 @@ func TestIdentities(t *testing.T) {
 		c.want("UNAUTHORIZED\nINSERTED ")
 		c.line("")
 		if all := r.connections(false); len(all) != 1 || all[0].Identity != who {
-			t.Errorf("%+v, want one of %s", all, who)
+			t.Errorf("%+v, want a connection of %s", all, who)
 		}
 		c.do("quit\n", "")
 		c.wantEnd()
@@ -100,14 +100,15 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// A client from elsewhere is closed before it is heard; unix sockets have no network.
+// The server closes a connection from another network before it reads from it. Unix
+// sockets have no network.
 func TestNetworks(t *testing.T) {
 	log := &logged{}
 	r := start(t, Options{Logger: slog.New(log)})
 	terms := ListenOptions{Terms: access.Terms{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}}
 	l := r.serveWith(listenOn(t, "tcp"), terms)
 	dialTo(t, l).wantEnd()
-	dialFrom(t, "127.0.0.2", l).do("auth x\nlist-tube-used\n", "UNKNOWN_COMMAND\nUSING default\n") // there is no policy
+	dialFrom(t, "127.0.0.2", l).do("auth x\nlist-tube-used\n", "UNKNOWN_COMMAND\nUSING default\n") // the server has no access control
 	if n := r.refusedConnections.Load(); n != 1 {
 		t.Errorf("%d connections count as refused", n)
 	}
@@ -116,8 +117,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// Many clients that do not go on with their handshake hold up nobody, and are gone when
-// the server stops.
+// Many clients that do not continue their handshake delay no other client, and are
+// disconnected when the server stops.
 func TestSlowHandshakes(t *testing.T) {
 	ca := localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
@@ -164,13 +165,13 @@ func TestSlowHandshakes(t *testing.T) {
 	if got, _ := io.ReadAll(plain); bytes.Contains(got, []byte("USING")) {
 		t.Errorf("without TLS: %q", got)
 	}
-	n, late := r.refusedConnections.Load(), time.Since(began) >= handshakeTimeout // so are those that are too slow
+	n, late := r.refusedConnections.Load(), time.Since(began) >= handshakeTimeout // slow handshakes also end
 	if n != 1 && !(late && n > 1) {
 		t.Errorf("%d handshakes count as refused, want that without TLS", n)
 	}
 }
 
-// A connection with TLS is half-closed, waits and is hung up as any other.
+// A connection with TLS can be half-closed, wait, and hang up like any other.
 func TestTLSWaits(t *testing.T) {
 	ca := localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// put, reserve and delete allocate nothing in the steady state, neither one by
-// one nor pipelined nor when the worker waits for the job.
+// In the steady state, put, reserve and delete allocate nothing, neither singly nor
+// pipelined, and also if the worker waits for the job.
 func TestAllocations(t *testing.T) {
 	if seeds.Race {
 		t.Skip("the race detector allocates")
@@ -27,8 +27,8 @@ func TestAllocations(t *testing.T) {
 			body := make([]byte, 64)
 			id := uint64(0)
 			out, in := make([]byte, 0, 64<<10), make([]byte, 64<<10)
-			// exchange sends what is in out and reads as many bytes as the
-			// replies have.
+			// exchange sends the contents of out and reads replies of the given number of
+			// bytes.
 			exchange := func(c *client, replies int) {
 				c.nc.Write(out)
 				out = out[:0]
@@ -74,7 +74,7 @@ func TestAllocations(t *testing.T) {
 				out = wire.AppendCommand(out, &wire.Command{Op: wire.Reserve})
 				exchange(worker, 0)
 				for look = 0; look == 0; looker.Do() {
-					time.Sleep(time.Microsecond) // lets the runtime look at the sockets
+					time.Sleep(time.Microsecond) // lets the runtime poll the sockets
 				}
 				out = wire.AppendCommand(out, &wire.Command{Op: wire.Put, TTR: 60, Body: body})
 				exchange(producer, len("INSERTED \r\n")+digits())
@@ -86,7 +86,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// waitingLook is a request that looks how many sessions wait.
+// waitingLook is a request that reads the number of waiting sessions.
 type waitingLook uint64
 
 func (l *waitingLook) Apply(e *engine.Engine, now int64) int64 {

@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
-// boundBuffers bounds the buffers of one member of a group.
+// boundBuffers limits the buffers of one member of a group.
 func boundBuffers(member uint64, most int64) func(uint64, *Options) {
 	return func(m uint64, opt *Options) {
 		if m == member {
@@ -18,7 +18,7 @@ func boundBuffers(member uint64, most int64) func(uint64, *Options) {
 	}
 }
 
-// What a member keeps for clients that it passes on has the bound of all buffers.
+// The limit for all buffers includes a member's buffers for proxied clients.
 func TestBuffersOfFollowerAreBounded(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestBuffersOfFollowerAreBounded(t *testing.T) {
 			dial := dial(follower, t)
 			for range 40 {
 				unread := dial()
-				go func() { // as much as is taken
+				go func() { // until the server stops reading
 					for range 200 {
 						if _, err := unread.nc.Write([]byte(strings.Repeat("peek 1\r\n", 100))); err != nil {
 							return
@@ -46,7 +46,7 @@ func TestBuffersOfFollowerAreBounded(t *testing.T) {
 	}
 }
 
-// So has what the leader keeps of what they have sent, until it is executed.
+// The limit includes input of proxied clients that the leader has not yet executed.
 func TestBuffersOfStreamsAreBounded(t *testing.T) {
 	const most = 1 << 20
 	c := startLinkedMembers(t, 2, Options{}, boundBuffers(1, most))
@@ -63,7 +63,7 @@ func TestBuffersOfStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// Nothing is kept of what pending clients send.
+// The server buffers no input of pending clients.
 func TestBuffersOfPendingClients(t *testing.T) {
 	c := startLinkedMembers(t, 1, Options{})
 	r := c.members[0]
@@ -76,12 +76,12 @@ func TestBuffersOfPendingClients(t *testing.T) {
 	}
 }
 
-// Who takes what is passed back counts no more.
+// Bytes that a client has received from its leader no longer count.
 func TestProxyCountsWhatItHolds(t *testing.T) {
 	stream := &endlessStream{pieces: 20, held: 100_000}
 	l, clients := newProxyLoop(t, stream)
 	s := clients[0]
-	for len(s.proxy.replies) == 0 { // until the client's kernel takes no more
+	for len(s.proxy.replies) == 0 { // until the client's kernel buffers are full
 		l.step()
 	}
 	if n := l.srv.shared.Memory.Held(); n < 100_000 {
@@ -92,15 +92,16 @@ func TestProxyCountsWhatItHolds(t *testing.T) {
 		l.step()
 	}
 	if n := l.srv.shared.Memory.Held(); n != 0 {
-		t.Errorf("%d bytes are held when the client has everything", n)
+		t.Errorf("%d bytes are held after the client has received all", n)
 	}
 	s.Dismiss(conversation.ErrMemory)
 	if l.step(); !s.gone {
-		t.Error("a connection that is dismissed stays")
+		t.Error("a dismissed connection is still open")
 	}
 }
 
-// A turn looks at a large put when its line has come. The rest is read meanwhile, whatever sync that turn waits for.
+// A turn handles a large put after its command line. The loop reads the body during that
+// turn's sync.
 func TestLargePutIsReadDuringSync(t *testing.T) {
 	log := &gatedLog{begins: make(chan struct{}, 10), gate: make(chan struct{})}
 	r := startLogged(t, Options{Loops: 1, SlowSync: -1, MaxJobSize: 1 << 20}, broker.Options{Log: log})

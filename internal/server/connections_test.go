@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// connections returns those of the server, and disconnects them if that is wanted.
+// connections returns the server's connections, and disconnects them on request.
 func (r *rig) connections(disconnect bool) (all []Connection) {
 	var sessions []*engine.Session
 	r.broker.Call(func(e *engine.Engine, now int64) {
@@ -26,8 +26,8 @@ func (r *rig) connections(disconnect bool) (all []Connection) {
 	return all
 }
 
-// A connection that is closed by a manager loses what it holds, whatever it does just
-// then: it is silent, it waits, or it does not read.
+// A connection that an operator closes loses its reserved jobs, whether it is idle, waits
+// or does not read.
 func TestDisconnect(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -58,8 +58,8 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// A connection tells its last command, since when there was none, and since when it holds a job, however
-// often that is touched.
+// A connection reports its last command, its idle time, and the time that it has held a
+// job, which a touch does not reset.
 func TestConnectionIdle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -68,7 +68,7 @@ func TestConnectionIdle(t *testing.T) {
 		want := func(last string, idle, held time.Duration) {
 			t.Helper()
 			if got := r.connections(false)[0]; got.Last != last || got.Idle.Round(time.Second) != idle || time.Duration(got.HeldFor).Round(time.Second) != held {
-				t.Errorf("%q, idle for %v, holds for %v; want %q, %v, %v", got.Last, got.Idle, time.Duration(got.HeldFor), last, idle, held)
+				t.Errorf("last %q, idle %v, held %v; want %q, %v, %v", got.Last, got.Idle, time.Duration(got.HeldFor), last, idle, held)
 			}
 		}
 		want("", time.Minute, 0)

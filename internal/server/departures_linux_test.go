@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// first sends commands, and wants a line as the first of the answers.
+// first sends commands and checks the first line of the replies.
 func (c *client) first(commands, want string) {
 	c.tb.Helper()
 	c.send(commands)
@@ -14,13 +14,14 @@ func (c *client) first(commands, want string) {
 	}
 }
 
-// What a client has done with its last job or place is there for others as soon as it has closed its connection, whichever
-// loops serve them: as with beanstalkd, which has one thread.
+// When a client has closed its connection, other clients see the effect of all its
+// commands at once, whichever loops serve them. beanstalkd has one thread and behaves the
+// same.
 func TestCloseIsNotOvertaken(t *testing.T) {
 	for _, loops := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {
 			r := start(t, Options{Loops: loops})
-			l := listenOn(t, "unix") // so the end is there when Close returns, whatever the kernel is about
+			l := listenOn(t, "unix") // so that the end has arrived when Close returns
 			r.serve(l)
 			looks := dialTo(t, l)
 			looks.do("put 0 0 600 1\nx\n", "INSERTED 1\n")
@@ -32,14 +33,14 @@ func TestCloseIsNotOvertaken(t *testing.T) {
 					looks.first("reserve-job 1\nrelease 1 0 0\n", "RESERVED 1 1")
 					looks.want("x\nRELEASED\n")
 				} else if n := looks.stat("current-connections"); n != "1" {
-					t.Fatalf("%s connections, want that of the one who asks", n)
+					t.Fatalf("%s connections, want only the client's own", n)
 				}
 			}
 		})
 	}
 }
 
-// A client that waits in a reserve and has gone is given no job.
+// A client that disconnects while it waits in a reserve gets no job.
 func TestWaitingClientIsNotGivenAJobAfterItsEnd(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {
@@ -59,7 +60,7 @@ func TestWaitingClientIsNotGivenAJobAfterItsEnd(t *testing.T) {
 	}
 }
 
-// At a member that passes clients on, too.
+// The same is true at a member that proxies its clients.
 func TestCloseIsNotOvertakenAtFollower(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {

@@ -15,10 +15,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
-// dialTLS returns how clients connect to a listener with TLS that the rig serves.
+// dialTLS returns a function that connects clients to a TLS listener of the rig.
 func (r *rig) dialTLS(t testing.TB) func() *client { return r.serveTLS(t, listenOn(t, "tcp")) }
 
-// serveTLS is dialTLS for a listener that is there.
+// serveTLS is dialTLS for an existing listener.
 func (r *rig) serveTLS(t testing.TB, below net.Listener) func() *client {
 	t.Helper()
 	ca := localca.New(t)
@@ -37,14 +37,14 @@ func (r *rig) serveTLS(t testing.TB, below net.Listener) func() *client {
 	}
 }
 
-// dialPlain returns the same for a listener without TLS.
+// dialPlain is dialTLS without TLS.
 func (r *rig) dialPlain(t testing.TB) func() *client {
 	l := listenOn(r.tb, "tcp")
 	r.serve(l)
 	return func() *client { return dialTo(t, l) }
 }
 
-// A client that leaves its replies unread is closed when the stall timeout has passed.
+// A client that does not read its replies is disconnected after the stall timeout.
 func TestUnreadReplies(t *testing.T) {
 	t.Parallel()
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
@@ -66,11 +66,11 @@ func TestUnreadReplies(t *testing.T) {
 	}
 }
 
-// A client with TLS that reads slowly and steadily gets the longest replies whole.
+// A TLS client that reads slowly and steadily gets complete long replies.
 func TestSlowTLSReader(t *testing.T) {
 	r := start(t, Options{MaxJobSize: 4 << 20})
 	l := listenOn(t, "tcp")
-	setReadBuffer(t, l, 16<<10) // of the server; the client has its own
+	setReadBuffer(t, l, 16<<10) // the server's; the client has another one
 	c := r.serveTLS(t, l)()
 	body := strings.Repeat("x", 4<<20)
 	c.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", len(body), body), "INSERTED 1\n")
@@ -78,14 +78,15 @@ func TestSlowTLSReader(t *testing.T) {
 	for range 4 {
 		c.want(fmt.Sprintf("FOUND 1 %d\n%s\n", len(body), body))
 	}
-	go io.WriteString(c.nc, strings.Repeat("use x\r\n", 100_000)) // much more than a read takes
+	go io.WriteString(c.nc, strings.Repeat("use x\r\n", 100_000)) // much more than one read returns
 	for range 100_000 {
 		c.want("USING x\n")
 	}
 }
 
-// A client with TLS that says farewell while it waits has hung up, though its connection is open. What it sends after the
-// reserve is executed before, and not kept without bound.
+// A TLS client that sends close_notify while it waits has hung up, even if its connection
+// is open. Its commands after the reserve are executed first, and the buffer for them is
+// bounded.
 func TestTLSFarewellWhileWaiting(t *testing.T) {
 	r := start(t, Options{})
 	dial := r.dialTLS(t)
@@ -104,12 +105,12 @@ func TestTLSFarewellWhileWaiting(t *testing.T) {
 	dial().do("put 0 0 9 1\nx\n", "INSERTED 1\n")
 	floods.want("RESERVED 1 1\nx\nUSING x\n")
 	if in := conversation.InputMemory(); in > 8*conversation.MaxAhead {
-		t.Errorf("%d bytes are kept of what follows a reserve", in)
+		t.Errorf("%d bytes of input after a reserve are held", in)
 	}
 }
 
-// When a client has been told that its connection is over, what it held is there for
-// others, and stats no longer counts it.
+// When a client sees the end of its connection, other clients can reserve its jobs, and
+// stats no longer counts it.
 func TestQuitEndsTheSession(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
@@ -131,14 +132,14 @@ func TestQuitEndsTheSession(t *testing.T) {
 	}
 }
 
-// A client that is disconnected because of a line of HTTP, and goes on sending, gets the
-// replies to what it has sent before.
+// A client sends a line of HTTP and is disconnected. It gets the replies to all earlier
+// commands, even if it continues to send.
 func TestRepliesBeforeHTTP(t *testing.T) {
 	t.Parallel()
 	const puts = 1500
 	r := start(t, Options{})
 	c := r.dialPlain(t)()
-	if err := c.nc.(*net.TCPConn).SetReadBuffer(4096); err != nil { // what is not read waits at the server
+	if err := c.nc.(*net.TCPConn).SetReadBuffer(4096); err != nil { // unread replies stay at the server
 		t.Fatal(err)
 	}
 	go io.WriteString(c.nc, strings.Repeat("put 0 0 9 1\r\nx\r\n", puts)+"POST / HTTP/1.1\r\n"+strings.Repeat("put 0 0 9 1\r\nx\r\n", 100000))
@@ -152,8 +153,8 @@ func TestRepliesBeforeHTTP(t *testing.T) {
 	}
 }
 
-// A client that goes on sending while the server stops, and that is a little behind with
-// reading, hears of every command that was executed.
+// While the server stops, a client continues to send and reads its replies a little late.
+// It gets a reply to each executed command.
 func TestStopTellsWhatWasDone(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +175,7 @@ func TestStopTellsWhatWasDone(t *testing.T) {
 				r.eventually("its session ends", func() bool { return r.stats().Sessions == 0 })
 				replies, err := io.ReadAll(c.nc)
 				if told, done := strings.Count(string(replies), "INSERTED"), r.stats().TotalJobs; uint64(told) != done {
-					t.Errorf("%d puts were executed, the client was told of %d (%v)", done, told, err)
+					t.Errorf("%d puts were executed, but the client got %d replies (%v)", done, told, err)
 				}
 				c.nc.Close()
 				if err := <-stopped; err != nil {
@@ -185,8 +186,9 @@ func TestStopTellsWhatWasDone(t *testing.T) {
 	}
 }
 
-// At the limit new clients wait, of whatever kind, until a connection has ended. So one that closes a connection and opens
-// another is never one too many. The operator hears of it once.
+// At the limit, new clients of all kinds wait until a connection ends. Therefore a client
+// that closes one connection and opens another is always served. The server logs the
+// limit once.
 func TestMaxConns(t *testing.T) {
 	t.Parallel()
 	for kind, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS, "memory": (*rig).dialMemory} {
@@ -225,7 +227,7 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// Nothing of a TLS handshake is executed on a port without TLS.
+// The server executes no part of a TLS handshake on a port without TLS.
 func TestTLSOnPlainPort(t *testing.T) {
 	r := start(t, Options{})
 	c := r.dialTCP()
@@ -237,7 +239,7 @@ func TestTLSOnPlainPort(t *testing.T) {
 	}
 }
 
-// A connection is in a place of the timers only as long as it is open.
+// The timers contain only open connections.
 func TestTimersForgetClosedConnections(t *testing.T) {
 	r := start(t, Options{IdleTimeout: time.Hour, Loops: 1})
 	dial := r.dialPlain(t)
@@ -251,15 +253,15 @@ func TestTimersForgetClosedConnections(t *testing.T) {
 		t.Error(err)
 	}
 	if n := len(r.mu.loops.all[0].timers); n != 0 {
-		t.Errorf("%d connections are to be looked at", n)
+		t.Errorf("the timers contain %d connections", n)
 	}
 	if err := r.Check(); err != nil {
 		t.Error(err)
 	}
 }
 
-// Clients that wait with much after their reserve, or read nothing, take no more memory
-// together than there may be; those that work do not notice.
+// Clients that send much after a waiting reserve, or do not read, use at most the buffer
+// limit together. Working clients are not affected.
 func TestBuffersAreBounded(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +280,7 @@ func TestBuffersAreBounded(t *testing.T) {
 				t.Errorf("the buffers hold %d bytes", n)
 			}
 			if n := worker.stat("closed-for-memory"); n == "0" {
-				t.Error("stats does not tell")
+				t.Error("stats has no reply")
 			}
 		})
 	}

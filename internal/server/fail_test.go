@@ -12,8 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// failingLog is a broker.Log whose Flush fails while err is set; that belongs
-// to the turn.
+// failingLog is a broker.Log whose Flush fails while err is set. Turns guard err.
 type failingLog struct{ err error }
 
 func (l *failingLog) Append([]engine.Change) error { return nil }
@@ -22,9 +21,8 @@ func (l *failingLog) Sync() error                  { return nil }
 func (l *failingLog) Housekeep(int64) int64        { return engine.Never }
 func (l *failingLog) Close() error                 { return nil }
 
-// When a turn cannot be made durable, the commands that change something are
-// answered with an error, the others of the same turn as always, and each
-// client gets an answer for each command, in order.
+// If a turn cannot be made durable, its commands that change the queue get an error, and
+// the others their usual reply. Each client gets one reply per command, in order.
 func TestLogFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		log := &failingLog{}
@@ -41,8 +39,8 @@ func TestLogFails(t *testing.T) {
 	})
 }
 
-// A worker hears of a job from a turn of somebody else's, whose own client is
-// told that the put failed: the job is not in the log, but it is there.
+// A worker receives a job from another client's turn. The put's reply is an error: the
+// job is not in the log, but it exists.
 func TestLogFailsBesideWorker(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		log := &failingLog{err: errors.New("no space left on device")}
@@ -56,8 +54,8 @@ func TestLogFailsBesideWorker(t *testing.T) {
 	})
 }
 
-// A kick of which the log refuses the first job is answered with the reason, as
-// any other command is; one that it refuses later says how many there were.
+// If the log refuses the first job of a kick, the reply is the reason, as for other
+// commands. If it refuses a later job, the reply is the number of kicked jobs.
 func TestLogRefusesKick(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		room, refusal := 1<<20, engine.OutOfMemory
@@ -84,8 +82,8 @@ func TestLogRefusesKick(t *testing.T) {
 	})
 }
 
-// With Trace the log tells of each command and reply, and at level debug of
-// each client that comes and goes.
+// With Trace the log contains each command and reply, and at level debug each connect and
+// disconnect.
 func TestTrace(t *testing.T) {
 	var out bytes.Buffer
 	bubble(t, func(t *testing.T) {
@@ -102,7 +100,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// The log says who gave a put that was refused for what it is, for which tube, and how large it was.
+// The log contains the client, tube and size of an invalid put.
 func TestRefusedPutsAreLogged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log safeBuffer

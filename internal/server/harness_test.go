@@ -24,15 +24,15 @@ type rig struct {
 	tb  testing.TB
 	eng *engine.Engine
 	net *memnet.Listener
-	mem sync.Once // serves net: loops wait for sockets of the kernel unless the test begins in memory
+	mem sync.Once // serves net on the first dial
 
-	addr string // of a listener of the kernel, if it has one
+	addr string // address of its kernel listener, if it has one
 
-	served []<-chan error // of each Serve that goes on until Shutdown
+	served []<-chan error // results of each Serve, which returns at Shutdown
 }
 
-// start runs a server until the test ends. Then it is shut down, and the
-// engine checked.
+// start runs a server until the test ends. Then it shuts the server down and checks the
+// engine.
 func start(tb testing.TB, opt Options) *rig {
 	tb.Helper()
 	return startLogged(tb, opt, broker.Options{})
@@ -72,20 +72,20 @@ func (r *rig) serve(l net.Listener) {
 	r.goServe(func() error { return r.Serve(l) })
 }
 
-// serveWith is serve for a listener that asks something of its clients.
+// serveWith is serve for a listener with options.
 func (r *rig) serveWith(l net.Listener, t ListenOptions) net.Listener {
 	r.goServe(func() error { return r.ServeWith(l, t) })
 	return l
 }
 
-// goServe runs something that returns when the server is shut down.
+// goServe runs a function that returns when the server is shut down.
 func (r *rig) goServe(serve func() error) {
 	served := make(chan error, 1)
 	r.served = append(r.served, served)
 	go func() { served <- serve() }()
 }
 
-// stats returns the counts of the engine, taken in a turn.
+// stats returns the engine's statistics, read in a turn.
 func (r *rig) stats() (st engine.Stats) {
 	r.broker.Call(func(e *engine.Engine, _ int64) { st = e.Stats() })
 	return st
@@ -101,19 +101,20 @@ func (r *rig) dial() *client {
 	return newClient(r.tb, nc)
 }
 
-// pipe is dial for a server that may have stopped.
+// pipe is dial for a server that might have stopped.
 func (r *rig) pipe() (net.Conn, error) {
 	r.mem.Do(func() { r.serve(r.net) })
 	return r.net.Dial()
 }
 
-// dialMemory is dial as dialPlain.
+// dialMemory returns dial, in the form of dialPlain.
 func (r *rig) dialMemory(testing.TB) func() *client { return r.dial }
 
 // A kernel is a simulated network for loops.
 type kernel = memnet.Kernel[Socket, Poller]
 
-// dialKernel connects a client through a simulated kernel, which the server need not serve yet.
+// dialKernel connects a client through a simulated kernel, which the server can serve
+// later.
 func (r *rig) dialKernel(n *kernel) *client {
 	r.tb.Helper()
 	nc, err := n.Dial()
@@ -123,13 +124,13 @@ func (r *rig) dialKernel(n *kernel) *client {
 	return newClient(r.tb, nc)
 }
 
-// dialTCP connects a client through a socket of the loopback interface.
+// dialTCP connects a client through the loopback interface.
 func (r *rig) dialTCP() *client {
 	r.tb.Helper()
 	return r.dialListener(listenOn(r.tb, "tcp"))
 }
 
-// listenOn returns a listener of the kernel, for tcp or unix.
+// listenOn returns a listener for tcp or unix.
 func listenOn(tb testing.TB, network string) net.Listener {
 	tb.Helper()
 	addr := "127.0.0.1:0"
@@ -143,14 +144,14 @@ func listenOn(tb testing.TB, network string) net.Listener {
 	return l
 }
 
-// dialListener connects a client through a listener that the server has not yet.
+// dialListener serves a listener and connects a client through it.
 func (r *rig) dialListener(l net.Listener) *client {
 	r.tb.Helper()
 	r.serve(l)
 	return dialTo(r.tb, l)
 }
 
-// dialTo connects a client to a listener that the server has.
+// dialTo connects a client to a listener.
 func dialTo(tb testing.TB, l net.Listener) *client {
 	tb.Helper()
 	nc, err := net.Dial(l.Addr().Network(), l.Addr().String())
@@ -171,7 +172,7 @@ func newClient(tb testing.TB, nc net.Conn) *client {
 	return &client{tb, nc}
 }
 
-// crlf lets tests write lines as lines.
+// crlf replaces newlines by CR LF.
 var crlf = strings.NewReplacer("\n", "\r\n")
 
 // send writes text, whose newlines become CR LF.
@@ -182,7 +183,7 @@ func (c *client) send(text string) {
 	}
 }
 
-// want reads as many bytes as the text has and compares.
+// want reads as many bytes as text has and compares them.
 func (c *client) want(text string) {
 	c.tb.Helper()
 	text = crlf.Replace(text)
@@ -193,14 +194,14 @@ func (c *client) want(text string) {
 	}
 }
 
-// do sends a command and wants an answer.
+// do sends a command and checks the reply.
 func (c *client) do(command, answer string) {
 	c.tb.Helper()
 	c.send(command)
 	c.want(answer)
 }
 
-// wantEnd wants nothing more to come but the end of the connection.
+// wantEnd checks that the connection is closed without further data.
 func (c *client) wantEnd() {
 	c.tb.Helper()
 	var rest bytes.Buffer
@@ -216,7 +217,8 @@ func (c *client) halfClose() {
 	}
 }
 
-// conn returns the server's end of its only connection. Within a bubble, after synctest.Wait, its fields can be looked at.
+// conn returns the server's end of its only connection. In a bubble, its fields can be
+// read after synctest.Wait.
 func (r *rig) conn() *socket {
 	r.tb.Helper()
 	r.mu.Lock()
@@ -235,7 +237,7 @@ func (r *rig) conn() *socket {
 	return nil
 }
 
-// wantConns wants the server to have n connections.
+// wantConns checks that the server has n connections.
 func (r *rig) wantConns(n int) {
 	r.tb.Helper()
 	r.slots.Lock()
@@ -251,7 +253,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// line reads lines until one begins with the prefix, and returns that.
+// line reads lines until one begins with the prefix, and returns that line.
 func (c *client) line(prefix string) string {
 	c.tb.Helper()
 	var line []byte
@@ -269,7 +271,7 @@ func (c *client) line(prefix string) string {
 	}
 }
 
-// stat asks for the statistics and returns one of them.
+// stat requests stats and returns one value.
 func (c *client) stat(key string) (value string) {
 	c.tb.Helper()
 	c.send("stats\n")
@@ -290,7 +292,7 @@ func (c *client) stat(key string) (value string) {
 	return ""
 }
 
-// controlOf returns what a configuration means.
+// controlOf returns the access control for a configuration.
 func controlOf(t *testing.T, c access.Config) *access.Control {
 	t.Helper()
 	p, err := access.New(c)

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// A client that comes through a proxy has the address that the proxy says, for limits, networks
-// and whoever looks. Clients that come from elsewhere are served as always.
+// A client behind a proxy has the address from the PROXY header, for limits, networks and
+// the list of connections. Clients from other addresses are served without a header.
 func TestHeaderOfProxy(t *testing.T) {
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	clients := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.1/32")}
@@ -44,10 +44,10 @@ func TestHeaderOfProxy(t *testing.T) {
 
 	d := dialTo(t, direct)
 	d.do("use a\n", "USING a\n")
-	d.do("PROXY UNKNOWN\n", "UNKNOWN_COMMAND\n") // it is no header any more
+	d.do("PROXY UNKNOWN\n", "UNKNOWN_COMMAND\n") // too long for a header
 }
 
-// A proxy that says nothing holds up neither clients nor the end of the server.
+// A proxy that sends no header delays neither clients nor the server's shutdown.
 func TestSilentProxy(t *testing.T) {
 	r := start(t, Options{})
 	l := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
@@ -69,7 +69,7 @@ func TestSilentProxy(t *testing.T) {
 	}
 }
 
-// A connection whose header does not come has one of the slots.
+// A connection occupies a slot while its header is missing.
 func TestSilentProxyHasSlot(t *testing.T) {
 	r := start(t, Options{MaxConns: 1})
 	l := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})

@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// When very many clients leave at once, others are served in between: only some are closed in
-// each pass. All are in the end, though nothing else happens any more.
+// If very many clients disconnect at once, other clients are served in between, because
+// each pass closes only some. All are closed in the end, even without further events.
 func TestManyClientsLeave(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const clients = 200

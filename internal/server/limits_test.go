@@ -22,7 +22,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// standstill is what a client sends before the process stands still, and meanwhile, for longer than its limit.
+// standstill contains the input that a client sends before the process stands still, and
+// during a standstill that exceeds the client's limit.
 var standstill = map[string]struct {
 	opt           Options
 	before, while string
@@ -31,8 +32,7 @@ var standstill = map[string]struct {
 	"stalled": {Options{StallTimeout: time.Minute}, "use x\nuse ", "y\n"},
 }
 
-// An idle timeout that is shorter or longer than the stall timeout does not
-// inherit a deadline that was set for the other.
+// The idle and the stall timeout have separate deadlines, whichever of them is shorter.
 func TestIdleAndStallTimeout(t *testing.T) {
 	for _, opt := range []Options{
 		{IdleTimeout: time.Second, StallTimeout: time.Hour},
@@ -58,8 +58,7 @@ func TestIdleAndStallTimeout(t *testing.T) {
 	}
 }
 
-// A body as large as the limit arrives in any pieces, and the buffer for it is
-// gone afterwards.
+// A body of the maximum size arrives in any pieces, and its buffer is freed afterwards.
 func TestLargeBody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const size = 5 << 20
@@ -78,8 +77,8 @@ func TestLargeBody(t *testing.T) {
 	})
 }
 
-// A client that asks for much and does not read is disconnected; until then the
-// server keeps a bounded amount for it, and serves the others.
+// A client that requests much and does not read is disconnected. Until then the server
+// buffers a bounded amount for it and serves other clients.
 func TestSlowReader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const limit, size = time.Minute, 60_000
@@ -88,9 +87,9 @@ func TestSlowReader(t *testing.T) {
 		slow.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
 		go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000)) // 6 GB of replies
 		synctest.Wait()
-		if !seeds.Race { // which does not know that the loop waits
+		if !seeds.Race { // synctest cannot wait for the loop under the race detector
 			if in, out := r.conn().Memory(); in > 128<<10 || out > 2*(256<<10+size) {
-				t.Errorf("%d bytes of input and %d of replies are kept for a client that does not read", in, out)
+				t.Errorf("%d bytes of input and %d of replies are held for a client that does not read", in, out)
 			}
 		}
 		other := r.dial()
@@ -102,8 +101,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// When accepting fails, as it does without free descriptors, the server pauses,
-// longer and longer, says so once, and goes on when it works again.
+// If accept fails, for example without free descriptors, the server pauses for increasing
+// times and logs the error once. It continues when accept works again.
 func TestAcceptErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		log := &logged{}
@@ -118,7 +117,7 @@ func TestAcceptErrors(t *testing.T) {
 				last = time.Now()
 				connected.do("use x\n", "USING x\n")
 			}
-			r.dial().do("use x\n", "USING x\n") // from here all is well
+			r.dial().do("use x\n", "USING x\n") // accept works from now on
 		}
 		var want []time.Duration
 		for _, ms := range []int{0, 5, 10, 20, 40, 80, 160, 320, 640, 1000} {
@@ -135,7 +134,7 @@ func TestAcceptErrors(t *testing.T) {
 
 var errNoFiles = &net.OpError{Op: "accept", Net: "mem", Err: errors.New("too many open files")}
 
-// logged is a slog.Handler that keeps the messages of level info and above.
+// logged is a slog.Handler that stores messages of level info and above.
 type logged struct {
 	mu    sync.Mutex
 	lines []string
@@ -163,8 +162,8 @@ func (l *logged) count(part string) (n int) {
 	return n
 }
 
-// A request as a web page can have a browser send it is not executed, and is
-// told to the log now and then.
+// The server does not execute HTTP requests, which a web page can make a browser send. It
+// logs them at a limited rate.
 func TestHTTP(t *testing.T) {
 	var log bytes.Buffer
 	bubble(t, func(t *testing.T) {
@@ -180,7 +179,7 @@ func TestHTTP(t *testing.T) {
 			c.send(request)
 			c.wantEnd()
 		}
-		synctest.Wait() // the log hears of the last one when its connection is closed
+		synctest.Wait() // the last request is logged when its connection is closed
 		if n := r.stats().TotalJobs; n != 0 {
 			t.Errorf("%d jobs were put", n)
 		}
@@ -196,7 +195,7 @@ func TestHTTP(t *testing.T) {
 	})
 }
 
-// The engine's limits have the reply that beanstalkd gives when it has no memory.
+// The engine's limits give the reply that beanstalkd sends when it has no memory.
 func TestEngineLimits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		limits := engine.Limits{Tubes: 2, Watches: 2, Tube: func(string) engine.TubeLimits { return engine.TubeLimits{Jobs: 1} }}
@@ -206,7 +205,8 @@ func TestEngineLimits(t *testing.T) {
 	})
 }
 
-// The log says what was changed through the protocol, and on which tube somebody lacks a right.
+// The log contains changes through the protocol, and the tube on which a client lacks a
+// right.
 func TestChangesAreLogged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log safeBuffer

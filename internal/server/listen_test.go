@@ -40,7 +40,7 @@ func TestParseAddress(t *testing.T) {
 			continue
 		}
 		if again, err := ParseAddress(got.String(), "1"); err != nil || again != got {
-			t.Errorf("ParseAddress(%q) = %+v, %v; want %+v again", got.String(), again, err, got)
+			t.Errorf("ParseAddress(%q) of the result = %+v, %v; want %+v", got.String(), again, err, got)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestParseAddressErrors(t *testing.T) {
 	}
 }
 
-// listen opens the addresses and closes the listeners when the test ends.
+// listen opens the addresses, and closes the listeners when the test ends.
 func listen(t *testing.T, mode fs.FileMode, addrs ...Address) ([]net.Listener, error) {
 	t.Helper()
 	listeners, err := Listen(t.Context(), addrs, mode)
@@ -82,7 +82,7 @@ func listen(t *testing.T, mode fs.FileMode, addrs ...Address) ([]net.Listener, e
 	return listeners, err
 }
 
-// mustListen is listen for one address that must work.
+// mustListen is listen for one address, and fails the test on an error.
 func mustListen(t *testing.T, a Address) net.Listener {
 	t.Helper()
 	listeners, err := listen(t, DefaultUnixMode, a)
@@ -92,7 +92,7 @@ func mustListen(t *testing.T, a Address) net.Listener {
 	return listeners[0]
 }
 
-// checkAccepts dials l and accepts that connection.
+// checkAccepts connects to l and accepts the connection.
 func checkAccepts(t *testing.T, l net.Listener, network, addr string) {
 	t.Helper()
 	out, err := net.Dial(network, addr)
@@ -114,8 +114,8 @@ func TestListenTCP(t *testing.T) {
 	}
 }
 
-// 0.0.0.0 means IPv4 alone, as with beanstalkd, although package net takes it
-// for both families; no host means both.
+// 0.0.0.0 means only IPv4, as with beanstalkd, although for package net it means both
+// families. An empty host means both.
 func TestListenFamilies(t *testing.T) {
 	l6, err := net.Listen("tcp6", "[::1]:0")
 	if err != nil {
@@ -161,7 +161,7 @@ func TestListenErrors(t *testing.T) {
 	}
 }
 
-// When one address fails, those before it are closed again.
+// If one address fails, the earlier listeners are closed.
 func TestListenAllOrNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	if _, err := listen(t, 0, Address{Path: path}, Address{Path: "/dev/null/x"}); err == nil {
@@ -202,7 +202,7 @@ func TestListenUnixFileExists(t *testing.T) {
 	if _, err := listen(t, 0, Address{Path: live}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "a server answers there") {
 		t.Errorf("over a live server: %v", err)
 	}
-	l.Accept() // what looked whether a server is there
+	l.Accept() // the connection that checked for a running server
 	checkAccepts(t, l, "unix", live)
 
 	stale := filepath.Join(dir, "stale")
@@ -229,7 +229,7 @@ func TestListenUnixFileExists(t *testing.T) {
 	}
 }
 
-// The forms of inet_aton(3) mean the same as for beanstalkd.
+// The forms of inet_aton(3) have the same meaning as in beanstalkd.
 func TestParseIPv4(t *testing.T) {
 	for s, want := range map[string]string{
 		"0": "0.0.0.0", "127.1": "127.0.0.1", "2130706433": "127.0.0.1", "0x7f.1": "127.0.0.1",

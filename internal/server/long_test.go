@@ -11,14 +11,14 @@ import (
 
 const manyKicked = 20_000
 
-// putLarge puts a job of so many bytes, number 1, into the tube default.
+// putLarge puts job 1, with a body of size bytes, into the tube default.
 func (r *rig) putLarge(size int) {
 	r.broker.Call(func(e *engine.Engine, now int64) {
 		e.PutInto(now, []byte("default"), engine.Spec{TTR: 3600}, make([]byte, size))
 	})
 }
 
-// buryMany makes jobs that are buried in the tube default.
+// buryMany creates buried jobs in the tube default.
 func (r *rig) buryMany() {
 	r.broker.Call(func(e *engine.Engine, now int64) {
 		s := e.Open(nil)
@@ -30,14 +30,14 @@ func (r *rig) buryMany() {
 	})
 }
 
-// What a client sends at once is as many turns as it is work.
+// The work of a turn is bounded, however many commands a client sends at once.
 func TestTurnsAreBoundedByWork(t *testing.T) {
 	log := &countingLog{}
 	r := startLogged(t, Options{}, broker.Options{Log: log})
 	r.buryMany()
 	c := r.dialTCP()
 	r.broker.Call(func(*engine.Engine, int64) { log.most = 0 })
-	const kicks = 200 // of which each is done in one turn
+	const kicks = 200 // each fits one turn
 	c.do(strings.Repeat(fmt.Sprintf("kick %d\n", manyKicked/kicks), kicks),
 		strings.Repeat(fmt.Sprintf("KICKED %d\n", manyKicked/kicks), kicks))
 	most := 0
@@ -47,7 +47,7 @@ func TestTurnsAreBoundedByWork(t *testing.T) {
 	}
 }
 
-// countingLog counts the turns that change something, and how much at most.
+// countingLog counts the turns with changes, and the maximum number of changes in a turn.
 type countingLog struct {
 	failingLog
 	changed, most int

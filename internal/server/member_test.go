@@ -17,18 +17,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A group is the members of a cluster, with ids from 1 on, each with a queue of its own: only the leader's is
-// used.
+// A group is the members of a cluster, with ids from 1 on. Each has its own queue, and
+// only the leader's is used.
 type group struct {
 	members []*rig
-	down    atomic.Bool // nobody can be reached
+	down    atomic.Bool // no member can be reached
 	term    uint64
 	leader  uint64
-	cut     func(leader uint64) // ends the connections to a leader, as if it had died
+	cut     func(leader uint64) // ends the connections to a leader, like its death
 	heard   []uint64
 }
 
-// startMembers starts so many members. Nobody leads.
+// startMembers starts n members without a leader.
 func startMembers(t *testing.T, n int, opt Options) *group {
 	t.Helper()
 	c := &group{}
@@ -50,7 +50,7 @@ func startMembers(t *testing.T, n int, opt Options) *group {
 			},
 		}
 		r := start(t, o)
-		if nc, err := r.pipe(); err == nil { // in memory, whoever comes first
+		if nc, err := r.pipe(); err == nil { // starts serving in memory
 			nc.Close()
 		}
 		c.members = append(c.members, r)
@@ -58,11 +58,11 @@ func startMembers(t *testing.T, n int, opt Options) *group {
 	return c
 }
 
-// elect makes a member the leader; 0 is nobody.
+// elect makes a member the leader. 0 stands for no leader.
 func (c *group) elect(leader uint64) {
 	c.term++
 	for i, r := range c.members {
-		if uint64(i+1) != leader { // first: the old leader's clients end before there is another
+		if uint64(i+1) != leader { // first, so that the old leader's clients are disconnected before the new leader serves
 			r.Follow(Leadership{Leader: leader, Term: c.term})
 		}
 	}
@@ -71,7 +71,8 @@ func (c *group) elect(leader uint64) {
 	}
 }
 
-// The same leader in another term has another engine, perhaps.
+// The same leader in another term can have another engine, so its clients are
+// disconnected.
 func TestSameLeaderAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startMembers(t, 2, Options{})
@@ -85,7 +86,8 @@ func TestSameLeaderAgain(t *testing.T) {
 	})
 }
 
-// What a client sends while there is no leader is executed when there is one, and is not read before.
+// The server does not read a client's commands while there is no leader. It executes them
+// when there is one.
 func TestPending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startMembers(t, 2, Options{})
@@ -105,8 +107,9 @@ func TestPending(t *testing.T) {
 	})
 }
 
-// The connection of a pending client is closed when its patience is over, at once where there has been no leader for that
-// long, and when the client hangs up. A leader that cannot be reached is none.
+// A pending client is disconnected when its patience has run out, at once if there has
+// been no leader for that long, and when the client hangs up. An unreachable leader
+// counts as none.
 func TestPatience(t *testing.T) {
 	for name, leader := range map[string]func(*group){
 		"none": func(c *group) {
@@ -126,14 +129,14 @@ func TestPatience(t *testing.T) {
 				for i := range 3 {
 					began, client := time.Now(), r.dial()
 					if i != 2 || name == "none" {
-						io.WriteString(client.nc, "put 0 0 60 1\r\nx\r\n") // the server may have hung up already
+						io.WriteString(client.nc, "put 0 0 60 1\r\nx\r\n") // the server can have hung up already
 						client.wantEnd()
 						want := DefaultPatience
 						if i > 0 && name == "none" {
 							want = 0
 						}
 						if waited := time.Since(began); waited < want || waited > want {
-							t.Errorf("a client has waited for %v, want %v", waited, want)
+							t.Errorf("a client waited %v, want %v", waited, want)
 						}
 						continue
 					}
@@ -142,7 +145,7 @@ func TestPatience(t *testing.T) {
 					leaves.nc.Close()
 					time.Sleep(leaderRetry)
 					r.wantConns(1)
-					c.elect(3) // first: a client that reaches member 1 ends with its leadership
+					c.elect(3) // first, because a client that reaches member 1 would end with its leadership
 					c.down.Store(false)
 					client.want("INSERTED 1\n")
 				}
@@ -151,12 +154,13 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// A leader that takes the stream of a client and says nothing keeps the client as long as it
-// leads: a reserve may wait for that long. The client may go, and the leader hears of it.
+// A leader that accepts a client's stream and sends nothing keeps the client while it
+// leads, because a reserve can wait for that long. The leader is notified if the client
+// disconnects.
 func TestSilentLeader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startMembers(t, 3, Options{})
-		synctest.Wait() // until its first client has gone
+		synctest.Wait() // until its first client has disconnected
 		streams := make(chan io.ReadWriteCloser, 3)
 		c.elect(1)
 		synctest.Wait()
@@ -175,7 +179,7 @@ func TestSilentLeader(t *testing.T) {
 		leaves.nc.Close()
 		stream := <-streams
 		if sent, err := io.ReadAll(stream); err != nil || !bytes.HasSuffix(sent, []byte("reserve\r\n")) {
-			t.Errorf("the leader has read %q: %v", sent, err)
+			t.Errorf("the leader read %q: %v", sent, err)
 		}
 		stream.Close()
 		synctest.Wait()
@@ -187,7 +191,7 @@ func TestSilentLeader(t *testing.T) {
 	})
 }
 
-// A server that stops lets the clients go that wait, and those that are served elsewhere.
+// A server that stops disconnects waiting clients and clients that it proxies.
 func TestShutdownOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startMembers(t, 2, Options{})
@@ -213,7 +217,7 @@ func TestShutdownOfMembers(t *testing.T) {
 	})
 }
 
-// call connects a client of member 2 to member 1, with whatever that says of it.
+// call connects a client of member 2 to member 1, with a stream header.
 func call(t *testing.T, r *rig, header []byte) *client {
 	t.Helper()
 	own, other := memnet.Pipe()
@@ -234,7 +238,8 @@ func describe(t *testing.T, v proxiedClient) []byte {
 	return header
 }
 
-// The leader decides what a client of another member may do, by the name of its identity.
+// The leader determines the rights of another member's client by the name of its
+// identity.
 func TestProxiedClientsRights(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		token := access.NewToken()

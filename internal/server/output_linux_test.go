@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// However many clients have long replies to take, and however fast they take them, a loop looks at others after some of it. Each
-// has its share of what is written.
+// A loop bounds the output of a pass, no matter how many clients read long replies, and
+// how fast. Each client gets its share.
 func TestOutputOfPassIsBounded(t *testing.T) {
 	const clients, body = 50, 4 << 20
 	r := start(t, Options{Loops: 1, MaxJobSize: body})
@@ -21,23 +21,24 @@ func TestOutputOfPassIsBounded(t *testing.T) {
 	if err := r.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// A first piece may come after so much was written, and the lines before the bodies.
+	// A first piece can follow that amount, and each body has a line before it.
 	if most := passOutput + maxPiece + clients*100; n.most > most {
 		t.Errorf("%d bytes were written in a pass, want %d at most", n.most, most)
 	}
 	if n.behind < body/2 {
-		t.Errorf("a client had %d bytes of %d when another had them all", n.behind, body)
+		t.Errorf("a client had only %d of %d bytes when another had all", n.behind, body)
 	}
 }
 
-// readers is a Network with clients that look at the same job, and take all that is written at once. The loop owns it.
+// readers is a network with clients that peek at the same job and read all output at
+// once. The loop owns it.
 type readers struct {
 	net.Listener
 	left   int // clients that were not accepted
 	all    []*reader
 	pass   int // bytes that were written since the last wait
 	most   int
-	behind int // the least that a client had when the first had everything
+	behind int // lowest number of bytes of a client when the first had all
 	ended  int
 	done   chan struct{}
 	woken  chan struct{}
@@ -58,7 +59,7 @@ func (n *readers) AcceptSocket() (Socket, net.Addr, error) {
 	return s, unnamed, nil
 }
 
-// readersPoller reports events in the same order always, as epoll does if they are not very many.
+// readersPoller reports events always in the same order, like epoll with few events.
 type readersPoller readers
 
 func (p *readersPoller) Add(s Socket, index int, events epoll.Events) error {
@@ -102,7 +103,7 @@ func (*readersPoller) Remove(Socket) error { return nil }
 
 func (p *readersPoller) Close() {}
 
-// A reader is the socket of such a client.
+// A reader is the socket of a client of readers.
 type reader struct {
 	net      *readers
 	index    int
@@ -129,7 +130,7 @@ func (s *reader) Write(out []byte) (int, error) {
 	return len(out), nil
 }
 
-// end notes that the client has the whole reply.
+// end records that the client has the whole reply.
 func (s *reader) end() {
 	n := s.net
 	if n.ended++; n.ended == 1 {
@@ -147,7 +148,7 @@ func (s *reader) Unacknowledged() int { return 0 }
 func (s *reader) CloseWrite() error   { return nil }
 func (s *reader) Close() error        { return nil }
 
-// The same is true of clients whose bytes are passed back.
+// The output to proxied clients is bounded in the same way.
 func TestOutputOfProxyIsBounded(t *testing.T) {
 	const clients = 40
 	streams := make([]*endlessStream, clients)

@@ -10,15 +10,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// endlessStream is a stream of a leader that answers as fast as its client takes it, which is so many pieces.
+// endlessStream is a leader's stream that replies as fast as its client reads, for a
+// number of pieces.
 type endlessStream struct {
 	client net.Conn
 	pieces int
-	last   int // bytes of the last piece, which the client has not read
+	last   int // unread bytes of the last piece
 	ended  bool
 	held   int
-	drains bool // the client reads a piece before the next comes
-	silent bool // there are no answers
+	drains bool // the client reads each piece before the next arrives
+	silent bool // there are no replies
 }
 
 func (s *endlessStream) TryRead(b []byte) (int, error) {
@@ -48,7 +49,7 @@ func (s *endlessStream) Held() int                      { return s.held }
 func (s *endlessStream) Notify(func())                  {}
 func (s *endlessStream) Close() error                   { return nil }
 
-// newProxyLoop returns a loop that the test runs, with clients whose bytes it passes on.
+// newProxyLoop returns a loop that the test runs, with proxied clients.
 func newProxyLoop(t *testing.T, streams ...*endlessStream) (*loop, []*socket) {
 	t.Helper()
 	r := start(t, Options{})
@@ -98,7 +99,8 @@ func newProxied(t *testing.T, l *loop, stream *endlessStream) *socket {
 	return s
 }
 
-// A client that reads as fast as its leader answers has a share of each pass, as a local one has, and no more.
+// A proxied client that reads as fast as its leader replies gets a bounded share of each
+// pass, like a local client.
 func TestProxyOfFastReader(t *testing.T) {
 	t.Parallel()
 	stream := &endlessStream{pieces: 10*writesPerRound + 1, drains: true}
@@ -115,21 +117,22 @@ func TestProxyOfFastReader(t *testing.T) {
 	}
 }
 
-// A leader ends the stream before the client has taken the last replies. The client's own conversation writes them, with its limits:
-// a client that takes them slowly loses none, and one that takes nothing is disconnected.
+// A leader ends the stream before the client has read the last replies. The client's own
+// conversation writes them, with its limits: a client that reads slowly loses none, and a
+// client that does not read is disconnected.
 func TestProxyOfSteadyReader(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []bool{true, false} {
 		stream := &endlessStream{pieces: 100, ended: true}
 		l, clients := newProxyLoop(t, stream)
 		c := clients[0]
-		for c.proxy != nil { // until the client's kernel takes no more
+		for c.proxy != nil { // until the client's kernel buffers are full
 			l.step()
 		}
 		for got := 0; takes && got < 100*readSize; got += readSize {
 			stream.client.SetReadDeadline(time.Now().Add(10 * time.Second))
 			if _, err := io.ReadFull(stream.client, make([]byte, readSize)); err != nil {
-				t.Fatalf("the client has lost replies after %d bytes: %v", got, err)
+				t.Fatalf("the client lost replies after %d bytes: %v", got, err)
 			}
 			l.now += int64(DefaultStallTimeout) - 1
 			c.Advance(l.round.Batch, l.now)
@@ -139,12 +142,13 @@ func TestProxyOfSteadyReader(t *testing.T) {
 		c.Advance(l.round.Batch, l.now)
 		l.proceed(c)
 		if want := map[bool]error{true: conversation.ErrPassedOn, false: conversation.ErrUnread}[takes]; !c.gone || c.Reason() != want {
-			t.Errorf("a client that takes replies (%v) has gone: %v, because of: %v; want %v", takes, c.gone, c.Reason(), want)
+			t.Errorf("client reads replies: %v; closed: %v, because of %v, want %v", takes, c.gone, c.Reason(), want)
 		}
 	}
 }
 
-// A client of a unix socket closes its connection while the leader is busy. Until that has answered there is nothing to do.
+// A client of a Unix socket closes its connection while the leader is busy. The loop gets
+// no events for it until the leader replies.
 func TestProxiedClientHangsUp(t *testing.T) {
 	stream := &endlessStream{silent: true}
 	l, clients := newProxyLoop(t, stream)
@@ -156,10 +160,11 @@ func TestProxiedClientHangsUp(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the loop hears of the hang-up again and again")
+	t.Error("the loop gets repeated events of the hang-up")
 }
 
-// A requestStream has what a client of another member has sent before that member closed the stream.
+// A requestStream contains the input of another member's client, sent before that member
+// closed the stream.
 type requestStream struct {
 	endlessStream
 	request, replies []byte
@@ -179,8 +184,8 @@ func (s *requestStream) TryWrite(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The loop that hands a client over serves it no more until the client has a session: also
-// if the same loop gets it, and has an event of the client in the same pass.
+// The loop that hands over a client stops serving it until the client has a session. This
+// is true even if the same loop gets it and has an event of the client in the same pass.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{Cluster: &Cluster{ID: 1}, Loops: 1})
@@ -215,7 +220,8 @@ func TestHandOver(t *testing.T) {
 	l.close()
 }
 
-// A client that is handed over while the server stops is not given to a loop that has ended.
+// A client that is handed over while the server stops is not assigned to a loop that has
+// ended.
 func TestHandOverWhileStopping(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{Cluster: &Cluster{ID: 1}})
@@ -243,12 +249,12 @@ func TestHandOverWhileStopping(t *testing.T) {
 	first.driving.Unlock()
 	first.run()
 	if s.loop != first || !s.gone || r.mu.sockets > 0 {
-		t.Errorf("the client has gone: %v; %d are served", s.gone, r.mu.sockets)
+		t.Errorf("client closed: %v; %d clients are served", s.gone, r.mu.sockets)
 	}
 	r.mu.loops = loops{}
 }
 
-// An event of a client that has gone is not one of the next client with the same index.
+// An event of a closed client does not affect the next client with the same index.
 func TestEventOfClosedSocket(t *testing.T) {
 	t.Parallel()
 	l, clients := newProxyLoop(t, &endlessStream{silent: true})
@@ -259,7 +265,7 @@ func TestEventOfClosedSocket(t *testing.T) {
 	next := newProxied(t, l, &endlessStream{silent: true})
 	l.gather()
 	if next.index != index || next.gone {
-		t.Errorf("the client at %d has gone: %v", next.index, next.gone)
+		t.Errorf("client at %d closed: %v", next.index, next.gone)
 	}
 	l.end(next, errAborted)
 }

@@ -274,7 +274,7 @@ func (s *modelState) deliver(i int, wrong modelMistakes) {
 	}
 }
 
-// check notes that two clients hold the job.
+// check records a violation if two clients hold the job.
 func (s *modelState) check(n int) {
 	holders := 0
 	for _, c := range s.clients[:n] {

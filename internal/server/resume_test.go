@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
-// startResumable starts three members that are connected as those of a cluster. The queue
-// of each has the jobs 1 to 9, with bodies of a byte, and a TTR of 60 s.
+// startResumable starts three connected members of a cluster. The queue of each has the
+// jobs 1 to 9, with bodies of one byte and a TTR of 60 s.
 func startResumable(t *testing.T) *group {
 	t.Helper()
 	c := &group{}
@@ -54,8 +54,8 @@ func startResumable(t *testing.T) *group {
 	return c
 }
 
-// change makes a member the leader, as after a transfer. The queue of an old leader loses
-// its sessions.
+// change makes a member the leader, like a transfer. The old leader's queue loses its
+// sessions.
 func (c *group) change(leader uint64) {
 	if c.leader != 0 {
 		old := c.members[c.leader-1]
@@ -75,9 +75,8 @@ func (c *group) change(leader uint64) {
 	synctest.Wait()
 }
 
-// Clients of all members keep their connections, jobs, tubes and waits through changes of
-// leader, also through several in a row. Input that a leader has not used goes to the
-// next.
+// Clients of all members keep their connections, jobs, tubes and waits through one or
+// several changes of leader. The next leader gets input that a leader has not used.
 func TestResume(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startResumable(t)
@@ -109,7 +108,7 @@ func TestResume(t *testing.T) {
 		}
 		for i := range holds {
 			if line := waits[i].line(""); !strings.HasSuffix(line, " 1 tube=a") {
-				t.Errorf("the reserve of %d ends with %q", i, line)
+				t.Errorf("the reserve of %d returned %q", i, line)
 			}
 			waits[i].send("list-tubes-watched\n")
 			waits[i].line("- a")
@@ -148,9 +147,9 @@ func TestResumeAfterDeath(t *testing.T) {
 	})
 }
 
-// A leader executes no command before the other members have sent their clients, or 300
-// ms are over.
-// Of two claims for a job the later reservation wins, whichever arrives first.
+// A leader executes commands when the other members have sent their clients, or after 300
+// ms. If two clients claim a job, the later reservation wins, whichever claim arrives
+// first.
 func TestClaimsBeforeService(t *testing.T) {
 	for name, announces := range map[string]int{"all": 2, "one is missing": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +194,7 @@ func TestClaimsBeforeService(t *testing.T) {
 				began := time.Now()
 				other.want("RESERVED 2 1\nx\n")
 				if waited := time.Since(began); announces == 2 && waited > 0 || waited > gatherTime-100*time.Millisecond {
-					t.Errorf("it has waited %v", waited)
+					t.Errorf("it waited %v", waited)
 				}
 				for i, client := range claims {
 					want := "NOT_FOUND\n"

@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
-// Shutdown lets connections finish what they have begun, closes those that are
-// idle or wait, and returns when all have gone.
+// Shutdown lets connections finish the commands that they have begun, closes idle and
+// waiting connections, and returns when all are closed.
 func TestShutdown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -52,7 +52,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// What the context does not leave time for is cut off.
+// Shutdown closes the remaining connections when its context ends.
 func TestShutdownInTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -73,8 +73,8 @@ func TestShutdownInTime(t *testing.T) {
 	})
 }
 
-// Serve returns at once after Shutdown, and a connection that was about to be
-// accepted is closed without being counted as one too many.
+// After Shutdown, Serve returns at once. A connection in accept is closed and is not
+// counted as exceeding the limit.
 func TestServeAfterShutdown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -94,8 +94,8 @@ func TestServeAfterShutdown(t *testing.T) {
 	})
 }
 
-// A listener that somebody else closes ends its Serve with an error, and no
-// other.
+// If a listener is closed by other code, its Serve returns an error, and other listeners
+// continue.
 func TestListenerCloses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -111,8 +111,8 @@ func TestListenerCloses(t *testing.T) {
 	})
 }
 
-// Servers start and stop while clients come, work and go, again and again:
-// nothing hangs, nothing is left behind.
+// Servers start and stop repeatedly while clients connect, work and disconnect. The test
+// checks for hangs and leaks.
 func TestStartStopStorm(t *testing.T) {
 	t.Parallel()
 	for range 20 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A server that stops does not warn that all connections are taken.
+// A server that stops does not warn that all connections are in use.
 func TestNoSlotWhileStopping(t *testing.T) {
 	var log strings.Builder
 	s := &slots{reports: newReports(slog.New(slog.NewTextHandler(&log, nil))), limit: 1}
@@ -19,6 +19,6 @@ func TestNoSlotWhileStopping(t *testing.T) {
 	}
 	s.closed, s.taken = false, 1
 	if s.take(nil) || !strings.Contains(log.String(), "maximum number of connections") {
-		t.Errorf("while all are taken: %s", &log)
+		t.Errorf("while all slots are in use: %s", &log)
 	}
 }

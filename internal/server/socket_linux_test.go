@@ -19,8 +19,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Whatever one client sends, in whatever pieces, is answered with the same bytes
-// by a loop that has their sockets, and by one that has their streams.
+// A loop replies with the same bytes through sockets and through streams, for any input
+// of a client in any pieces.
 func TestSocketsAndStreamsAgree(t *testing.T) {
 	const maxJob = 70_000
 	rapid.Check(t, func(rt *rapid.T) {
@@ -37,21 +37,21 @@ func TestSocketsAndStreamsAgree(t *testing.T) {
 			for at < min(len(got), len(want)) && got[at] == want[at] {
 				at++
 			}
-			rt.Fatalf("a socket is answered %d bytes, a stream %d, from byte %d on:\n%.200q\n%.200q",
+			rt.Fatalf("a socket got %d bytes and a stream %d; they differ from byte %d on:\n%.200q\n%.200q",
 				len(got), len(want), at, got[at:], want[at:])
 		}
 	})
 }
 
-// sent is what a client sends; failures show the beginning.
+// sent is a client's input. Failures show only the beginning.
 type sent string
 
 func (s sent) GoString() string { return fmt.Sprintf("%.40q (%d bytes)", string(s), len(s)) }
 
-// drawTalk draws what a client sends, as pieces that are sent one by one. A quit
-// comes last: input after it resets the connection, and that may overtake the
-// replies. A reserve that may wait has little after it: without a socket, much
-// ends the connection.
+// drawTalk draws a client's input, as pieces that are sent one by one. A quit comes last,
+// because input after it resets the connection, and the reset can overtake the replies. A
+// reserve that can wait has little input after it: without a socket, much input ends the
+// connection.
 func drawTalk(t *rapid.T, maxJob int) [][]byte {
 	id := rapid.IntRange(1, 30)
 	numbered := func(format string) *rapid.Generator[sent] {
@@ -94,13 +94,13 @@ func drawTalk(t *rapid.T, maxJob int) [][]byte {
 	return pieces
 }
 
-// converse sends pieces through a connection in memory, half-closes, and returns
-// all replies.
+// converse sends pieces through a connection in memory, half-closes it, and returns all
+// replies.
 func (r *rig) converse(talk [][]byte) []byte {
 	c := r.dial()
 	replies := c.readAll()
 	for _, piece := range talk {
-		c.nc.Write(piece) // the server may have closed it
+		c.nc.Write(piece) // the server can have closed it
 		synctest.Wait()
 	}
 	c.halfClose()
@@ -129,8 +129,7 @@ func (c *client) readAll() <-chan []byte {
 	return all
 }
 
-// Replies to commands before a quit arrive, however many they are and however
-// late they are read.
+// Replies to all commands before a quit arrive, however late the client reads them.
 func TestQuitTCP(t *testing.T) {
 	r := start(t, Options{})
 	c := r.dialTCP()
@@ -144,8 +143,8 @@ func TestQuitTCP(t *testing.T) {
 	c.wantEnd()
 }
 
-// When the descriptors run out, those who are connected are served all the same, and
-// whoever comes waits until there is one again.
+// When the server has no free descriptors, connected clients are served, and new clients
+// wait for a descriptor.
 func TestLastDescriptor(t *testing.T) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -157,7 +156,8 @@ func TestLastDescriptor(t *testing.T) {
 	first := r.dialListener(l)
 	first.do("use x\n", "USING x\n")
 
-	// Both ends of a connection are this process's: there is room for one of them.
+	// Both ends of a connection belong to this process, so there is room for one end
+	// only.
 	var err error
 	var free [2]int // the lowest
 	for i := range free {
@@ -189,11 +189,11 @@ func TestLastDescriptor(t *testing.T) {
 	first.do("use y\n", "USING y\n")
 }
 
-// heldLog is a failingLog of which one Flush waits, and those after it fail.
+// heldLog is a failingLog with one Flush that waits. Later calls of Flush fail.
 type heldLog struct {
 	failingLog
-	begun chan struct{} // closed when the next Flush waits; nil: it does not
-	held  chan error    // what the ones after it return
+	begun chan struct{} // closed when the next Flush waits; if nil, it does not wait
+	held  chan error    // the error of later calls
 }
 
 func (l *heldLog) Flush() (durable bool, err error) {
@@ -214,8 +214,8 @@ type armed struct {
 
 func (a armed) Settled(error) { a.log.begun = a.begun }
 
-// A client that connects during a turn, which cannot be made durable, is served after
-// it; each of its commands is answered once.
+// A client that connects during a turn that cannot be made durable is served after it.
+// Each of its commands gets one reply.
 func TestLogFailsForNewSocket(t *testing.T) {
 	log := &heldLog{held: make(chan error)}
 	r := startLogged(t, Options{}, broker.Options{Log: log})
@@ -235,8 +235,8 @@ func TestLogFailsForNewSocket(t *testing.T) {
 	r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
 }
 
-// syncingLog is a broker.Log whose Syncs tell when they begin, and end when they
-// are told. It tells of each Append, too.
+// syncingLog is a broker.Log that reports the start of each Sync and ends it on request.
+// It also reports each Append.
 type syncingLog struct {
 	failingLog
 	changed  bool
@@ -265,9 +265,8 @@ func (l *syncingLog) Sync() error {
 	return <-l.ends
 }
 
-// While a sync is under way a loop goes on with other clients, whose replies wait
-// for the next one. A reply goes when its own sync has ended, and says whether
-// that has worked.
+// During a sync, a loop serves other clients, whose replies wait for the next sync. A
+// reply is sent when its own sync has ended, and reports an error if the sync failed.
 func TestLoopGoesOnDuringSync(t *testing.T) {
 	log := newSyncingLog()
 	r := startLogged(t, Options{SlowSync: -1}, broker.Options{Log: log})
@@ -282,10 +281,10 @@ func TestLoopGoesOnDuringSync(t *testing.T) {
 		t.Fatalf("%d changes, want the put", n)
 	}
 	b.send("put 0 0 9 1\nb\n")
-	if n := <-log.appended; n != 1 { // although no sync has ended
+	if n := <-log.appended; n != 1 { // before any sync has ended
 		t.Fatalf("%d changes, want the put", n)
 	}
-	a.send("use x\n") // it is not read before the reply has gone
+	a.send("use x\n") // read only after the reply is sent
 	log.ends <- nil
 	a.want("INSERTED 1\n")
 	<-log.begins
@@ -294,11 +293,11 @@ func TestLoopGoesOnDuringSync(t *testing.T) {
 	a.want("USING x\n")
 }
 
-// gatedLog is a broker.Log each of whose turns needs a sync, which does not end before it is let go.
+// gatedLog is a broker.Log whose turns each need a sync, which ends when the gate opens.
 type gatedLog struct {
 	failingLog
 	begins chan struct{}
-	gate   chan struct{} // closed: syncs end
+	gate   chan struct{} // syncs end when it is closed
 }
 
 func (l *gatedLog) Flush() (durable bool, err error) { return false, nil }
@@ -309,7 +308,8 @@ func (l *gatedLog) Sync() error {
 	return nil
 }
 
-// All rounds of a loop wait for the sync that is under way when it runs a turn for what is due. That turn gets a sync, too.
+// A loop runs a turn for due events while all its rounds wait for the current sync. That
+// turn also gets a sync.
 func TestDueDuringSync(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		log := &gatedLog{begins: make(chan struct{}, 10), gate: make(chan struct{})}
@@ -329,7 +329,7 @@ func TestDueDuringSync(t *testing.T) {
 		close(log.gate)
 		synctest.Wait()
 		if len(log.begins) == 0 {
-			t.Error("nobody asks for the sync of the turn")
+			t.Error("no sync was started for the turn")
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Loops do not disconnect a client either that sends something while the process stands still.
+// Loops do not disconnect clients that send input while the process stands still.
 func TestStandstillOfLoop(t *testing.T) {
 	for name, s := range standstill {
 		t.Run(name, func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestStandstillOfLoop(t *testing.T) {
 	}
 }
 
-// A client at work does not close its connection, and its kernel may wait some 40 ms before it acknowledges a reply. The server
-// does not wait longer than that.
+// A working client does not close its connection, and its kernel can wait about 40 ms
+// before it acknowledges a reply. The server waits no longer than that.
 func TestShutdownDoesNotWaitForClientsAtWork(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{Loops: 1})

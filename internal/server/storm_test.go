@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Many workers wait for each of many jobs: every job goes to one of them, and
-// the turns of producers and workers meet in all ways.
+// Many workers wait for each of many jobs. Each job goes to one worker, and turns of
+// producers and workers interleave in all ways.
 func TestHandOverStorm(t *testing.T) {
 	for _, loops := range []int{1, 3} {
 		const workers, producers, each = 20, 5, 200
@@ -25,7 +25,7 @@ func TestHandOverStorm(t *testing.T) {
 					fmt.Sscanf(c.line("RESERVED"), "RESERVED %d", &id)
 					c.want("x\n")
 					if _, twice := got.LoadOrStore(id, true); twice {
-						t.Errorf("job %d came twice", id)
+						t.Errorf("job %d was served twice", id)
 					}
 					c.do(fmt.Sprintf("delete %d\n", id), "DELETED\n")
 				}

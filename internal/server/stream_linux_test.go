@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// startLinkedMembers starts members whose streams are those of package mux, and which have event loops, as in the
-// program. Clients of its members are to come through sockets of the kernel.
+// startLinkedMembers starts members with streams of package mux and with event loops, as
+// in the program. Clients must connect to them through sockets.
 func startLinkedMembers(t *testing.T, n int, opt Options, change ...func(member uint64, opt *Options)) *group {
 	t.Helper()
 	c := &group{}
@@ -57,7 +57,7 @@ func startLinkedMembers(t *testing.T, n int, opt Options, change ...func(member 
 	return c
 }
 
-// tcp returns the listener that dialMember connects to.
+// tcp returns the listener to which dialMember connects.
 func (r *rig) tcp() net.Listener {
 	l := listenOn(r.tb, "tcp")
 	r.addr = l.Addr().String()
@@ -74,7 +74,8 @@ func (r *rig) dialMember() *client {
 	return newClient(r.tb, nc)
 }
 
-// waitServed waits until a server serves so many connections, and has accepted so many of those that are open.
+// waitServed waits until the server serves and has accepted the given numbers of
+// connections.
 func (r *rig) waitServed(served, accepted int) {
 	r.eventually("so many are served", func() bool {
 		r.mu.Lock()
@@ -85,7 +86,7 @@ func (r *rig) waitServed(served, accepted int) {
 	})
 }
 
-// Clients of other members cost no goroutines, neither there nor at the leader.
+// Clients of other members need no goroutines, neither at their member nor at the leader.
 func TestProxyInLoops(t *testing.T) {
 	c := startLinkedMembers(t, 3, Options{MaxJobSize: 1 << 20})
 	c.elect(1)
@@ -96,14 +97,14 @@ func TestProxyInLoops(t *testing.T) {
 	worker.want("WATCHING 2\nRESERVED 1 5\nhello\n")
 	for i, client := range []*client{leader, follower, worker} {
 		if got := client.stat("cluster-member"); got != strconv.Itoa(i+1) {
-			t.Errorf("a client of member %d has asked member %s", i+1, got)
+			t.Errorf("a client of member %d reached member %s", i+1, got)
 		}
 	}
 	c.members[0].waitServed(3, 1)
 	c.members[1].waitServed(0, 1)
 	c.members[2].waitServed(0, 1)
 	large := strings.Repeat("x", 1<<20)
-	for i := range 5 { // more than may be under way
+	for i := range 5 { // more than the window
 		follower.do(fmt.Sprintf("put 0 0 60 %d\n%s\n", len(large), large), fmt.Sprintf("INSERTED %d\n", i+2))
 	}
 	for i := range 5 {
@@ -118,7 +119,8 @@ func TestProxyInLoops(t *testing.T) {
 	leader.do("use mail\npeek-ready\n", "USING mail\nFOUND 1 5\nhello\n")
 }
 
-// A client that does not read its replies holds up no other, and gets them when it does.
+// A client that does not read its replies delays no other client, and gets its replies
+// when it reads.
 func TestProxyOfSlowReader(t *testing.T) {
 	c := startLinkedMembers(t, 2, Options{MaxJobSize: 1 << 20})
 	c.elect(1)
@@ -135,7 +137,7 @@ func TestProxyOfSlowReader(t *testing.T) {
 	slow.wantEnd()
 }
 
-// The last replies come through loops, too, and the connections end.
+// Loops also deliver the last replies before a connection ends.
 func TestProxyEndsInLoops(t *testing.T) {
 	c := startLinkedMembers(t, 2, Options{})
 	c.elect(1)
@@ -161,7 +163,7 @@ func TestProxyEndsInLoops(t *testing.T) {
 	c.members[1].waitServed(0, 0)
 }
 
-// When another member leads, clients of all members keep their connections and tubes.
+// When the leader changes, clients of all members keep their connections and tubes.
 func TestLeadershipKeepsClients(t *testing.T) {
 	c := startLinkedMembers(t, 3, Options{})
 	c.elect(1)

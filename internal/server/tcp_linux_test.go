@@ -15,24 +15,23 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// The tests here are about what only the kernel's sockets do.
+// The tests here need sockets of the kernel.
 
-// eventually waits for something that another process or the kernel brings
-// about.
+// eventually waits for an effect of the kernel or another process.
 func (r *rig) eventually(what string, is func() bool) {
 	r.tb.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			r.tb.Fatalf("it does not happen that %s", what)
+			r.tb.Fatalf("timeout: %s", what)
 		}
 	}
 }
 
-// nobody waits.
+// nobodyWaits reports whether no client waits.
 func (r *rig) nobodyWaits() bool { return r.stats().Waiting == 0 }
 
-// A hang-up is noticed while the client waits in a reserve, however much it has
-// sent after that: the job that comes next goes to somebody else.
+// The server notices a hang-up while the client waits in a reserve, regardless of the
+// amount of input after the reserve. The next job goes to another client.
 func TestHangUpWhileWaitingTCP(t *testing.T) {
 	for name, after := range map[string]int{
 		"nothing":             0,
@@ -51,8 +50,8 @@ func TestHangUpWhileWaitingTCP(t *testing.T) {
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				r := start(t, Options{})
-				// The end of the stream comes only when the kernel has room
-				// for all that stands before it.
+				// The end of the stream arrives only if the kernel has room for the data
+				// before it.
 				l := listenOn(r.tb, "tcp")
 				setReadBuffer(t, l, 4*conversation.MaxAhead)
 				c := r.dialListener(l)
@@ -72,8 +71,8 @@ func TestHangUpWhileWaitingTCP(t *testing.T) {
 	}
 }
 
-// setReadBuffer says how many bytes the kernel keeps for each connection of a
-// listener until they are read.
+// setReadBuffer sets the kernel's receive buffer for each connection of a listener, in
+// bytes.
 func setReadBuffer(tb testing.TB, l net.Listener, size int) {
 	tb.Helper()
 	raw, err := l.(*net.TCPListener).SyscallConn()
@@ -85,7 +84,7 @@ func setReadBuffer(tb testing.TB, l net.Listener, size int) {
 	}
 }
 
-// A reset ends the connection also outside of a reserve, and gives back its jobs.
+// A reset ends a connection outside of a reserve, and releases its jobs.
 func TestReset(t *testing.T) {
 	r := start(t, Options{})
 	c := r.dialTCP()
@@ -95,9 +94,8 @@ func TestReset(t *testing.T) {
 	r.eventually("the job is ready", func() bool { return r.stats().Ready == 1 })
 }
 
-// Urgent data does no harm: to a connection that waits, and to one that does not. What a
-// client sends after a waiting reserve, beyond what the server reads ahead, is executed after
-// the answer.
+// Urgent data harms neither a waiting connection nor others. Input after a waiting
+// reserve, beyond the server's read-ahead, is executed after the reply.
 func TestUrgentData(t *testing.T) {
 	r := start(t, Options{})
 	c, producer := r.dialTCP(), r.dialTCP()
@@ -128,7 +126,7 @@ func TestUrgentData(t *testing.T) {
 	}
 }
 
-// A deposingLog is one whose server may no longer decide from the next change on.
+// deposingLog is a log that deposes its server at the next change once it is armed.
 type deposingLog struct {
 	failingLog
 	armed atomic.Bool
@@ -141,9 +139,9 @@ func (l *deposingLog) Append(changes []engine.Change) error {
 	return l.err
 }
 
-// When a server is deposed, its loops close the sockets of everybody who was in that turn or
-// gives a command after it, without a word. Those that are silent end when somebody else
-// leads. Then nothing refers to the old engine, and another one can serve new clients.
+// When a server is deposed, its loops close, without a reply, all connections with
+// commands in that turn or later. Idle connections are closed when another member leads.
+// Then nothing refers to the old engine, and another engine can serve new clients.
 func TestLogDeposedTCP(t *testing.T) {
 	log := &deposingLog{}
 	r := startLogged(t, Options{Loops: 2}, broker.Options{Log: log})

@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
-// The server, in this process and on fake time, answers as every transcript of
-// the conformance suite says.
+// The server, in this process and in fake time, passes every transcript of the
+// conformance suite.
 func TestTranscripts(t *testing.T) {
 	conformance.RunInBubble(t, inProcess{}, conformance.Beanpole)
 }
@@ -21,7 +21,7 @@ func (inProcess) Start(tb testing.TB, args []string) conformance.Instance {
 	var opt Options
 	if len(args) > 0 {
 		if len(args) != 2 || args[0] != "-z" {
-			tb.Fatalf("flags %q: only -z is known here", args)
+			tb.Fatalf("flags %q: only -z is supported here", args)
 		}
 		n, err := strconv.Atoi(args[1])
 		if err != nil {

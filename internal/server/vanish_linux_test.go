@@ -14,7 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/netns"
 )
 
-// A client is given the time to read that it is promised, and for ever if that is none.
+// A client has the stall timeout, but at least two minutes, to acknowledge data. A
+// negative stall timeout means no limit.
 func TestDeadAfter(t *testing.T) {
 	for stall, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, time.Second: 2 * time.Minute, time.Hour: time.Hour, -1: 0} {
 		if got := start(t, Options{StallTimeout: stall}).opt.deadAfter(); got != want {
@@ -23,7 +24,7 @@ func TestDeadAfter(t *testing.T) {
 	}
 }
 
-// A client with TLS has what other clients have, though its connection was accepted by package net.
+// A TLS client has the same limit, although package net accepted its connection.
 func TestDeadAfterWithTLS(t *testing.T) {
 	r := start(t, Options{})
 	r.dialTLS(t)().do("use x\n", "USING x\n")
@@ -32,9 +33,10 @@ func TestDeadAfterWithTLS(t *testing.T) {
 	}
 }
 
-// A worker's machine vanishes while it waits for a job. It is given the next one, which the kernel sends again and again, and
-// does not keep it for the quarter of an hour that the kernel would go on. Machines are network namespaces; the test takes
-// as long as the kernel sends.
+// A worker's machine disappears while the worker waits for a job. The worker gets the
+// next job, which the kernel retransmits, and the server gives up long before the
+// kernel's quarter of an hour. The machines are network namespaces, and the test lasts as
+// long as the kernel retransmits.
 func TestVanishedMachine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the kernel")
@@ -64,12 +66,13 @@ func TestVanishedMachine(t *testing.T) {
 	h.IP("link set eth0 down")
 	producer.do("put 0 0 7200 1\nx\n", "INSERTED 1\n")
 	if n := r.stats().Reserved; n != 1 {
-		t.Fatalf("%d jobs are reserved: the worker has not vanished while it waits", n)
+		t.Fatalf("%d jobs are reserved: the worker did not disappear while it waited", n)
 	}
 	r.eventually("its job is ready again", func() bool { return r.stats().Ready == 1 })
 }
 
-// dialOn connects from a machine: in a thread that stays there, and so ends with its goroutine.
+// dialOn connects from a machine. Its thread stays in the machine's namespace and ends
+// with its goroutine.
 func dialOn(t *testing.T, h *netns.Host, addr string) (nc net.Conn) {
 	t.Helper()
 	var err error

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The answer of a reserve gets out however long it took: the time that a
-// client has for its replies begins when there is one.
+// The reply to a reserve is delivered no matter how long the reserve waited. The stall
+// timeout begins when there is a reply.
 func TestWaitLongerThanStallTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{IdleTimeout: time.Minute, StallTimeout: time.Second})

@@ -23,7 +23,7 @@ func newPoller(t *testing.T) *Poller {
 	return p
 }
 
-// socketPair returns two ends of a connection, the first taken from package net.
+// socketPair returns two ends of a connection. The first is taken from package net.
 func socketPair(t *testing.T) (Socket, net.Conn) {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
@@ -45,7 +45,7 @@ func socketPair(t *testing.T) (Socket, net.Conn) {
 		t.Fatal(err)
 	}
 	if _, err := ours.Write(nil); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("after Take the connection says %v, want that it is closed", err)
+		t.Errorf("after Take, the connection returns %v, want net.ErrClosed", err)
 	}
 	return s, theirs
 }
@@ -64,7 +64,7 @@ func send(t *testing.T, c io.Writer, text string) {
 	}
 }
 
-// waitOne waits for one event, which is to be that of the socket with the index.
+// waitOne waits for one event, which must belong to the socket with the index.
 func waitOne(t *testing.T, p *Poller, index int) Events {
 	t.Helper()
 	for {
@@ -87,11 +87,11 @@ func TestRead(t *testing.T) {
 		t.Errorf("an empty socket read %d, %v, want ErrWouldBlock", n, err)
 	}
 	if events := p.Wait(0); len(events) != 0 {
-		t.Errorf("nothing has happened, but got %v", events)
+		t.Errorf("unexpected events %v", events)
 	}
 	send(t, peer, "abcd")
 	var got []byte
-	for range 2 { // what was not read is reported again
+	for range 2 { // unread input is reported again
 		if events := waitOne(t, p, 7); events != Readable {
 			t.Errorf("got %#x, want Readable", events)
 		}
@@ -109,11 +109,12 @@ func TestRead(t *testing.T) {
 		t.Errorf("got %#x, want HungUp", events)
 	}
 	if n, err := s.Read(buf); n != 0 || err != io.EOF {
-		t.Errorf("after the end read %d, %v, want EOF", n, err)
+		t.Errorf("read at the end: %d, %v, want EOF", n, err)
 	}
 }
 
-// A socket takes only so much. It is writable again when the peer has read.
+// A write to a full socket is partial. The socket is writable again when the peer has
+// read.
 func TestWrite(t *testing.T) {
 	p := newPoller(t)
 	s, peer := socketPair(t)
@@ -124,7 +125,7 @@ func TestWrite(t *testing.T) {
 		t.Fatalf("wrote %d, %v, want a part of %d", n, err, len(out))
 	}
 	if n, err := s.Write(out); n != 0 || err != nil {
-		t.Errorf("into a full socket wrote %d, %v, want nothing", n, err)
+		t.Errorf("write to a full socket: %d, %v, want 0", n, err)
 	}
 	add(t, p, s, 0, Writable)
 	if events := p.Wait(0); len(events) != 0 {
@@ -138,7 +139,7 @@ func TestWrite(t *testing.T) {
 	}
 	peer.Close()
 	if n, err := s.Write(out); n != 0 || !errors.Is(err, unix.EPIPE) {
-		t.Errorf("to a peer that has gone wrote %d, %v, want EPIPE", n, err)
+		t.Errorf("write to a closed peer: %d, %v, want EPIPE", n, err)
 	}
 }
 
@@ -149,7 +150,7 @@ func TestModify(t *testing.T) {
 	add(t, p, s, 3, HalfClosed)
 	send(t, peer, "unread")
 	if events := p.Wait(0); len(events) != 0 {
-		t.Errorf("waits for the end only, but got %v", events)
+		t.Errorf("waiting only for the end, but got %v", events)
 	}
 	if err := peer.(*net.UnixConn).CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func TestModify(t *testing.T) {
 	}
 }
 
-// Closing a socket ends the waiting for it.
+// A closed socket reports no events.
 func TestClose(t *testing.T) {
 	p := newPoller(t)
 	s, peer := socketPair(t)
@@ -201,7 +202,7 @@ func TestWake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events := p.Wait(time.Millisecond); len(events) != 0 {
-		t.Errorf("nothing has happened, but got %v", events)
+		t.Errorf("unexpected events %v", events)
 	}
 }
 
@@ -213,7 +214,7 @@ func TestManyEvents(t *testing.T) {
 		defer s.Close()
 		add(t, p, s, i, Writable)
 	}
-	for len(seen) <= MaxEvents { // ends because the kernel reports them in turn
+	for len(seen) <= MaxEvents { // ends, because the kernel reports them in turn
 		events := p.Wait(0)
 		if len(events) > MaxEvents {
 			t.Fatalf("%d events at a time", len(events))
@@ -224,8 +225,8 @@ func TestManyEvents(t *testing.T) {
 	}
 }
 
-// After Take, a socket outlives the connection it was taken from, and a listener
-// is a socket, too.
+// After Take, a socket outlives the connection from which it was taken. A listener is
+// also a socket.
 func TestTake(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -290,11 +291,11 @@ func TestAccept(t *testing.T) {
 		}
 	}
 	events := p.Wait(0)
-	for len(events) == 0 { // a signal came
+	for len(events) == 0 { // a signal arrived
 		events = p.Wait(0)
 	}
 	if len(events) != 3 || events[0] != (Event{Listeners, Readable}) || events[1] != events[0] || events[2].Index != 7 {
-		t.Fatalf("got %v, want an event of each listener, and then one of 7", events)
+		t.Fatalf("got %v, want an event of each listener, then an event of 7", events)
 	}
 	for _, l := range listening {
 		for range 3 {
@@ -308,7 +309,7 @@ func TestAccept(t *testing.T) {
 			c.Close()
 		}
 		if _, _, err := l.Accept(); err != ErrWouldBlock {
-			t.Errorf("nobody waits: %v", err)
+			t.Errorf("no client waits: %v", err)
 		}
 	}
 	waitOne(t, p, 7)

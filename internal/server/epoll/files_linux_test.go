@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// The table is as large as asked for afterwards, with no more files in it. Too many files are no harm.
+// After ReserveFiles the table has the requested size, and no more files are open. Too
+// large a number does no harm.
 func TestReserveFiles(t *testing.T) {
 	for _, n := range []int{1, 1000, 1 << 30} {
 		before := openFiles(t)
 		ReserveFiles(n)
 		if after := openFiles(t); after != before {
-			t.Errorf("%d files were open, and are %d", before, after)
+			t.Errorf("open files: %d before, %d after", before, after)
 		}
 	}
 	status, err := os.ReadFile("/proc/self/status")
@@ -23,7 +24,7 @@ func TestReserveFiles(t *testing.T) {
 	_, size, _ := strings.Cut(string(status), "FDSize:")
 	var places int
 	if _, err := fmt.Sscan(size, &places); err != nil || places < 1000 {
-		t.Errorf("the table has %d places (%v)", places, err)
+		t.Errorf("the table has %d entries (%v)", places, err)
 	}
 }
 

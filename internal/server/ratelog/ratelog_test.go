@@ -8,8 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The first lines are logged, the next are counted, and the line after them tells of
-// those.
+// The first lines are logged and the next are counted. The line after them contains the
+// count.
 func TestWarn(t *testing.T) {
 	var text strings.Builder
 	l := New(slog.New(slog.NewTextHandler(&text, nil)), 1, 2)
@@ -27,6 +27,6 @@ func TestWarn(t *testing.T) {
 	}
 	want := []string{"WARN msg=slow n=0", "WARN msg=slow n=1", "WARN msg=slow n=5 others=3", "WARN msg=slow n=6"}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
-		t.Errorf("the log has %q, want %q", got, want)
+		t.Errorf("log %q, want %q", got, want)
 	}
 }
