@@ -279,7 +279,7 @@ func (m metrics) tubes(s *snapshot) {
 	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Waiting) }, "waiting")
 	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Watching) }, "watching")
 	each(gauge, desc("tube_pause_left_seconds", "Time until the pause ends; 0 if the tube is not paused.", "tube"), func(t *tubes.Tube) float64 { return float64(t.PauseLeft) })
-	each(gauge, desc("tube_servable", "Number of ready jobs that workers can reserve now, considering pause and policy.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Servable) })
+	each(gauge, desc("tube_servable", "Number of ready jobs that workers can reserve now, considering pause and policy.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Reservable) })
 	each(counter, desc("tube_jobs_put_total", "Total jobs put into the tube since it was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.TotalJobs) })
 	each(counter, desc("tube_jobs_deleted_total", "Total jobs deleted.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Deletes) })
 	each(counter, desc("tube_jobs_timed_out_total", "Total reservations whose TTR expired.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Timeouts) })

@@ -84,21 +84,21 @@ func named(kind ChangeKind, name, text string) Change {
 	return Change{Kind: kind, Tube: name, Body: []byte(text), BodyLen: len(text)}
 }
 
-// setFact sets the text of a name, as a Change.
-func (e *Engine) setFact(kind ChangeKind, name, text string) Outcome {
+// setNamed sets the text of a name, as a Change.
+func (e *Engine) setNamed(kind ChangeKind, name, text string) Outcome {
 	if e.opt.Admit != nil {
 		if o := e.opt.Admit(kind, name, len(text)); o != OK {
 			return o
 		}
 	}
-	e.storeFact(kind, name, text)
+	e.storeNamed(kind, name, text)
 	if e.opt.Logged {
 		e.changes = append(e.changes, named(kind, name, text))
 	}
 	return OK
 }
 
-func (e *Engine) storeFact(kind ChangeKind, name, text string) {
+func (e *Engine) storeNamed(kind ChangeKind, name, text string) {
 	all := &e.schedules.set
 	switch kind {
 	case PolicySet:
@@ -115,9 +115,9 @@ func (e *Engine) storeFact(kind ChangeKind, name, text string) {
 	}
 }
 
-// restoreFact applies a change of a name that was logged before.
-func (e *Engine) restoreFact(c *Change) {
-	e.storeFact(c.Kind, strings.Clone(c.Tube), string(c.Body))
+// restoreNamed applies a change of a name that was logged before.
+func (e *Engine) restoreNamed(c *Change) {
+	e.storeNamed(c.Kind, strings.Clone(c.Tube), string(c.Body))
 	if c.Kind == PolicySet {
 		e.policies.restored = true
 	} else {
@@ -143,7 +143,7 @@ func (e *Engine) Named() iter.Seq[Change] {
 // The engine does not keep the bodies alive that they refer to.
 func (e *Engine) TakeChanges() []Change {
 	changes := e.changes
-	e.changes, e.relied = nil, 0
+	e.changes, e.duplicatePuts = nil, 0
 	e.takenFailures, e.changedFailures = e.changedFailures[:0], nil
 	return changes
 }
@@ -170,7 +170,7 @@ const (
 // Promises returns the number of pending changes, plus the number of duplicate puts since
 // the last TakeChanges. If a command increases it, the command's reply must wait until
 // the log is durable.
-func (e *Engine) Promises() int { return len(e.changes) + e.relied }
+func (e *Engine) Promises() int { return len(e.changes) + e.duplicatePuts }
 
 func (e *Engine) emitState(i slot, j *job) {
 	if e.opt.Logged {
@@ -361,7 +361,7 @@ func (e *Engine) Restore(c Change) {
 	case JobPut, JobMoved:
 		e.restorePut(c)
 		if mark, ok := c.MarkOf(); ok {
-			e.restoreFact(&mark)
+			e.restoreNamed(&mark)
 		}
 	case JobState:
 		if i, j := e.lookup(c.ID); i != none {
@@ -376,7 +376,7 @@ func (e *Engine) Restore(c Change) {
 			e.removeJob(i, j)
 		}
 	case PolicySet, ScheduleSet, ScheduleMark:
-		e.restoreFact(&c)
+		e.restoreNamed(&c)
 	case TubeGone:
 		if t := e.byName[c.Tube]; t != nil && t.paused {
 			e.unpause(c.Due, t)

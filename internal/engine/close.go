@@ -55,7 +55,7 @@ func (e *Engine) closeStep(now int64, s *Session) (ok bool) {
 		t.using--
 		e.removeIfUnused(t)
 	case s.held.first != none:
-		e.lose(now, s.held.first, Lost)
+		e.releaseLost(now, s.held.first, Lost)
 	default:
 		return false
 	}

@@ -96,13 +96,13 @@ type Engine struct {
 	changedFailures []byte // records that changes refer to
 	takenFailures   []byte // records of the changes that were taken, for RecycleChanges
 
-	policies     policies
-	policyCounts PolicyCounts
-	staleSweep   staleSweep
-	jobPass      jobPass
-	keys         keyIndex
-	schedules    schedules
-	relied       int // puts of this turn that were duplicates: their answers rely on puts before
+	policies      policies
+	policyCounts  PolicyCounts
+	staleSweep    staleSweep
+	jobPass       jobPass
+	keys          keyIndex
+	schedules     schedules
+	duplicatePuts int // puts of this turn that were duplicates: their answers rely on earlier puts
 
 	turnWork   int // work done in this turn, in the unit of maxTurnWork
 	turnLogged int // bytes of the bodies of jobs that were moved in this turn, if that is logged

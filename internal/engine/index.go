@@ -67,8 +67,8 @@ func (n *node) empty() bool {
 	return true
 }
 
-// end returns the last node on the path of an id, and the shift of its bits there.
-func (x *index) end(id uint64) (n *node, shift uint) {
+// lastNode returns the last node on the path of an id, and the shift of its bits there.
+func (x *index) lastNode(id uint64) (n *node, shift uint) {
 	recent := &x.recent[id>>idBits%uint64(len(x.recent))]
 	if recent.node == nil || recent.prefix != id>>idBits {
 		*recent = recentNode{id >> idBits, x.nodes.at(x.root), x.bits - idBits}
@@ -97,7 +97,7 @@ func (x *index) find(id uint64) slot {
 	if id>>x.bits > 0 {
 		return none
 	}
-	n, shift := x.end(id)
+	n, shift := x.lastNode(id)
 	i := *n.place(id, shift)
 	if i != none && shift > 0 && x.jobs.at(i).id != id {
 		return none
@@ -113,7 +113,7 @@ func (x *index) insert(i slot, id uint64) {
 		x.nodes.at(x.root)[0] = old | isNode
 		x.bits += idBits
 	}
-	n, shift := x.end(id)
+	n, shift := x.lastNode(id)
 	place := n.place(id, shift)
 	for *place != none { // the two jobs go down until they part
 		other := *place
@@ -134,7 +134,7 @@ func (x *index) insert(i slot, id uint64) {
 
 // remove removes an existing job.
 func (x *index) remove(id uint64) {
-	n, shift := x.end(id)
+	n, shift := x.lastNode(id)
 	*n.place(id, shift) = none
 	x.n--
 	if id>>idBits != x.tip>>idBits && n.empty() {

@@ -318,11 +318,11 @@ func (tw *twins) setPolicies() {
 	}
 	once := make(map[string]bool) // tubes that permitted one attempt only before
 	for _, t := range tw.m.tubes {
-		once[t.name] = tw.m.policyOf(t.name).once()
+		once[t.name] = tw.m.policyOf(t.name).singleAttempt()
 	}
 	tw.m.policies = policies
 	for _, j := range tw.m.jobs { // a job that was reserved before has had its attempt
-		if tw.m.policyOf(j.tube).once() && !once[j.tube] && j.unlogged() {
+		if tw.m.policyOf(j.tube).singleAttempt() && !once[j.tube] && j.unlogged() {
 			j.logged = j.fields
 			if j.state == Reserved {
 				j.logged.state, j.logged.due = Ready, 0

@@ -33,10 +33,10 @@ func (k heldKey) Before(o heldKey) bool { return k.before(o.key) }
 // Moved implements heap.Element.
 func (heldKey) Moved(int) {}
 
-// maxTold is the maximum number of jobs that a slice of a search reports. Processing a
-// job takes several times as long as finding it: 500 jobs delayed all other clients by
+// maxReported is the maximum number of jobs that a slice of a search reports. Processing
+// a job takes several times as long as finding it: 500 jobs delayed all other clients by
 // 0.2 ms.
-const maxTold = 64
+const maxReported = 64
 
 // A Cursor is a position in a list, after a job. The zero value is the beginning. A
 // cursor is also valid for later lists of the same tube and state: a reader that goes
@@ -98,11 +98,11 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 		if p.left == 0 {
 			break
 		}
-		if n == maxTold || e.enough(n) {
+		if n == maxReported || e.enough(n) {
 			return true
 		}
 		n++
-		e.tell(now, p, e.jobs.at(i), each)
+		e.report(now, p, e.jobs.at(i), each)
 	}
 	return false
 }
@@ -131,21 +131,21 @@ func (e *Engine) continueHeld(now int64, t *tube, p *PageSearch, each func(st Jo
 			}
 		}
 	}
-	for told := 0; p.left > 0 && len(p.found) > 0; n++ {
-		if told == maxTold || e.enough(n) {
+	for reported := 0; p.left > 0 && len(p.found) > 0; n++ {
+		if reported == maxReported || e.enough(n) {
 			return true
 		}
 		k := heap.Pop(&p.found)
 		if i, j := e.lookup(k.id); i != none && j.state() == Reserved && j.tube() == t.num && e.jobs.keyOf(j) == k.key {
-			e.tell(now, p, j, each)
-			told++
+			e.report(now, p, j, each)
+			reported++
 		}
 	}
 	return false
 }
 
-// tell reports a job of a search.
-func (e *Engine) tell(now int64, p *PageSearch, j *job, each func(st JobStats, at Cursor)) {
+// report reports a job of a search.
+func (e *Engine) report(now int64, p *PageSearch, j *job, each func(st JobStats, at Cursor)) {
 	e.turnWork++
 	p.after = e.jobs.keyOf(j)
 	p.left--

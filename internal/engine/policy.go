@@ -134,10 +134,10 @@ func (e *Engine) notePolicy(act PolicyAct) {
 	}
 }
 
-// lose ends a reservation whose TTR ran out or whose session has gone. That is a Change,
-// so that the Failure outlives the process, and policies continue to count. If the Log
-// refuses the Change, the job is ready without a Failure.
-func (e *Engine) lose(now int64, i slot, end Ends) {
+// releaseLost ends a reservation whose TTR ran out or whose session has gone. That is a
+// Change, so that the Failure outlives the process, and policies continue to count. If
+// the Log refuses the Change, the job is ready without a Failure.
+func (e *Engine) releaseLost(now int64, i slot, end Ends) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
 	if e.exhaust(t, i, j, end, nil) {
@@ -154,14 +154,14 @@ func (e *Engine) lose(now int64, i slot, end Ends) {
 	e.endReservation(now, t, i, j, now+e.retryDelay(t, j, end))
 }
 
-// given holds the priority and delay of a release, and its end: Release or Taken.
-type given struct {
+// releaseTerms hold the priority and delay of a release, and its end: Release or Taken.
+type releaseTerms struct {
 	pri, delay uint32
 	end        Ends
 }
 
 // released records that a job is about to be released.
-func (e *Engine) released(t *tube, j *job, as given) {
+func (e *Engine) released(t *tube, j *job, as releaseTerms) {
 	e.endWork(t, j)
 	c := e.jobs.held(j)
 	if e.snoozes(t, as) {
@@ -175,7 +175,7 @@ func (e *Engine) released(t *tube, j *job, as given) {
 }
 
 // snoozes reports whether the policy of a tube does not count a release.
-func (e *Engine) snoozes(t *tube, as given) bool {
+func (e *Engine) snoozes(t *tube, as releaseTerms) bool {
 	p := t.policy
 	return p != nil && e.policies.inForce != nil && p.Snooze > 0 && int64(as.delay)*second >= p.Snooze
 }
@@ -183,20 +183,20 @@ func (e *Engine) snoozes(t *tube, as given) bool {
 // exhaust ends the reservation of a job if the job is exhausted. It returns false, and
 // does nothing, if another attempt is allowed or the Log refuses the change. release is
 // nil unless the job is being released.
-func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool {
+func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *releaseTerms) bool {
 	p := t.policy
 	if p == nil || e.policies.inForce == nil {
 		return false
 	}
 	over := p.exceeded(e.jobs.held(j), end)
-	return over != NumPolicyEvents && e.end(over, t, i, j, end, release)
+	return over != NumPolicyEvents && e.finishJob(over, t, i, j, end, release)
 }
 
-// end ends the life of a job in its tube, as the policy defines for a reason. A job that
-// its dead tube refuses is buried in its own tube. end returns false, and does nothing,
-// if the Log refuses that. how is the end of the attempt of a reserved job. release is
-// nil unless the job is being released.
-func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, how Ends, release *given) bool {
+// finishJob ends the life of a job in its tube, as the policy defines for a reason. A job
+// that its dead tube refuses is buried in its own tube. finishJob returns false, and does
+// nothing, if the Log refuses that. how is the end of the attempt of a reserved job.
+// release is nil unless the job is being released.
+func (e *Engine) finishJob(why PolicyEvent, t *tube, i slot, j *job, how Ends, release *releaseTerms) bool {
 	kind, dead := t.policy.disposition(why, t.name)
 	var to *tube
 	refused := false
@@ -272,13 +272,13 @@ func (p *Policy) exceeded(c *coldJob, end Ends) PolicyEvent {
 		releases++
 	}
 	allowed := 1 + uint64(c.allowances(Reserved))
-	over := func(n, most uint32) bool { return most > 0 && uint64(n) >= uint64(most)*allowed }
+	reached := func(n, most uint32) bool { return most > 0 && uint64(n) >= uint64(most)*allowed }
 	switch {
-	case over(c.reserves, p.MaxAttempts):
+	case reached(c.reserves, p.MaxAttempts):
 		return OutOfAttempts
-	case over(c.timeouts, p.MaxTimeouts):
+	case reached(c.timeouts, p.MaxTimeouts):
 		return OutOfTimeouts
-	case over(releases, p.MaxReleases):
+	case reached(releases, p.MaxReleases):
 		return OutOfReleases
 	}
 	return NumPolicyEvents

@@ -26,7 +26,7 @@ const neverSpent = math.MinInt64 / 2
 
 // gated reports whether the policy needs a gate.
 func (p *Policy) gated() bool {
-	return p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.PausedUntil != 0 || p.TTL > 0 || p.once())
+	return p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.PausedUntil != 0 || p.TTL > 0 || p.singleAttempt())
 }
 
 // burst returns the number of jobs that can be reserved at once after a quiet period.
@@ -66,7 +66,7 @@ func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
 func (e *Engine) setPolicy(t *tube, p *Policy) {
 	e.countStales(t.policy, p)
 	e.changeKey(t, p)
-	if e.opt.Logged && p.once() && !t.policy.once() && t.jobs() > 0 && !e.policies.restored {
+	if e.opt.Logged && p.singleAttempt() && !t.policy.singleAttempt() && t.jobs() > 0 && !e.policies.restored {
 		e.jobPass.beginAttempts()
 	}
 	t.policy = p
@@ -75,7 +75,7 @@ func (e *Engine) setPolicy(t *tube, p *Policy) {
 	}
 	if t.gate != nil {
 		t.gate.spent = p.owed(e.now, t.gate.spent)
-		t.gate.counts = p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.once())
+		t.gate.counts = p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.singleAttempt())
 		if !e.closeGate(e.now, t) {
 			e.freeGate(t)
 		}
@@ -102,7 +102,7 @@ func (e *Engine) closedUntil(now int64, t *tube) (at int64, closed bool) {
 // pass records the reservation of a job of a tube whose gate counts.
 func (e *Engine) pass(now int64, t *tube, i slot, j *job, wasReady bool) {
 	p := t.policy
-	if p.once() {
+	if p.singleAttempt() {
 		e.emitState(i, j)
 	}
 	if wasReady && p.Interval > 0 {

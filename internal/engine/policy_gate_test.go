@@ -163,8 +163,8 @@ func TestGateAndPause(t *testing.T) {
 	}
 }
 
-// Servable is the number of jobs that workers can reserve.
-func TestServable(t *testing.T) {
+// Reservable is the number of jobs that workers can reserve.
+func TestReservable(t *testing.T) {
 	for want, p := range map[uint64]*Policy{9: nil, 3: {MaxReserved: 4}, 2: {MaxReserved: 4, Interval: second, Burst: 2}, 5: {Interval: second / 5}, 0: {PausedUntil: math.MaxInt64}} {
 		e := New(Options{Policies: PolicyFunc(func(string) *Policy { return p })})
 		s := e.Open(nil)
@@ -173,12 +173,12 @@ func TestServable(t *testing.T) {
 			id, _ = e.Put(0, s, Spec{TTR: 60}, nil)
 		}
 		e.ReserveJob(0, s, id)
-		if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Servable != want {
-			t.Errorf("%+v: %d of %d", p, st.Servable, st.Ready)
+		if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Reservable != want {
+			t.Errorf("%+v: %d of %d", p, st.Reservable, st.Ready)
 		}
 		e.Pause(0, []byte(DefaultTube), 5)
-		if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Servable != 0 {
-			t.Errorf("%+v: %d while it is paused", p, st.Servable)
+		if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Reservable != 0 {
+			t.Errorf("%+v: %d while it is paused", p, st.Reservable)
 		}
 	}
 }

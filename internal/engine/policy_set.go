@@ -119,7 +119,7 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 	if e.policies.inForce == nil {
 		return nil
 	}
-	e.turnWork += lookupWork + len(e.policies.set)*(1+len(tube)/globBytesPerLook)/stepsPerUnit
+	e.turnWork += lookupWork + len(e.policies.set)*(1+len(tube)/globBytesPerStep)/stepsPerUnit
 	return e.policies.inForce.Of(tube)
 }
 
@@ -135,7 +135,7 @@ func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	case !there && len(e.policies.set) >= MaxPolicies:
 		return TooBig
 	}
-	if o := e.setFact(PolicySet, pattern, settings); o != OK {
+	if o := e.setNamed(PolicySet, pattern, settings); o != OK {
 		return o
 	}
 	if e.jobPass.refused {
@@ -245,7 +245,7 @@ func (e *Engine) visitJobs(atOnce bool) {
 			e.turnWork += 2
 			e.noteKey(t, i, j)
 		}
-		if !atOnce && !p.refused && j.packing&unlogged != 0 && t.policy.once() {
+		if !atOnce && !p.refused && j.packing&unlogged != 0 && t.policy.singleAttempt() {
 			e.logAttempt(t, i, j)
 			n++
 		}

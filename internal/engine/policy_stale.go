@@ -24,15 +24,17 @@ const stalePass = 60 * second
 // stale for longer. It is 0 if no policy makes jobs stale, and in the first minute.
 func (e *Engine) StalePass() int64 { return e.staleSweep.took }
 
-// once reports whether the policy permits only one attempt.
-func (p *Policy) once() bool { return p != nil && p.MaxAttempts == 1 }
+// singleAttempt reports whether the policy permits only one attempt.
+func (p *Policy) singleAttempt() bool { return p != nil && p.MaxAttempts == 1 }
 
 // stales reports whether the policy can make jobs stale.
-func (p *Policy) stales() bool { return p != nil && (p.TTL > 0 || p.KeepBuried > 0 || p.once()) }
+func (p *Policy) stales() bool {
+	return p != nil && (p.TTL > 0 || p.KeepBuried > 0 || p.singleAttempt())
+}
 
 // sameStales reports whether two policies make the same jobs stale.
 func sameStales(p, q *Policy) bool {
-	return p.TTL == q.TTL && p.KeepBuried == q.KeepBuried && p.once() == q.once()
+	return p.TTL == q.TTL && p.KeepBuried == q.KeepBuried && p.singleAttempt() == q.singleAttempt()
 }
 
 // countStales records that a tube's policy changes from before to after.
@@ -57,7 +59,7 @@ func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 		if p.KeepBuried > 0 && age >= p.KeepBuried {
 			return BuriedTooLong
 		}
-	case p.once() && e.hadOnce(j):
+	case p.singleAttempt() && e.hadAttempt(j):
 		return OutOfAttempts
 	case p.TTL > 0 && age >= p.TTL:
 		return Expired
@@ -65,8 +67,8 @@ func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	return NumPolicyEvents
 }
 
-// hadOnce reports whether a job has used its only attempt, and that of each allowance.
-func (e *Engine) hadOnce(j *job) bool {
+// hadAttempt reports whether a job has used its only attempt, and that of each allowance.
+func (e *Engine) hadAttempt(j *job) bool {
 	c := e.jobs.coldOf(j)
 	return c.reserves > c.allowances(j.state())
 }
@@ -83,16 +85,16 @@ func (e *Engine) reservable(now int64, t *tube, i slot, j *job, n int) bool {
 		return true
 	case n >= e.staleSweep.most:
 		e.shutGate(t, e.now)
-	case !e.end(why, t, i, j, 0, nil):
+	case !e.finishJob(why, t, i, j, 0, nil):
 		e.shutByLog(t)
 	}
 	return false
 }
 
-// admitOnce reports whether the Log admits the reservation of a job, if the reservation
-// is a Change. Otherwise it shuts the tube.
-func (e *Engine) admitOnce(t *tube, j *job) bool {
-	if !t.policy.once() || e.admit(JobState, t, j.bodyLen) == OK {
+// admitAttempt reports whether the Log admits the reservation of a job, if the
+// reservation is a Change. Otherwise it shuts the tube.
+func (e *Engine) admitAttempt(t *tube, j *job) bool {
+	if !t.policy.singleAttempt() || e.admit(JobState, t, j.bodyLen) == OK {
 		return true
 	}
 	e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, ""})
@@ -104,11 +106,11 @@ func (e *Engine) admitOnce(t *tube, j *job) bool {
 // job stays buried: it cannot be reserved if it has used its attempt.
 func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
 	if j.state() == Buried {
-		return t.policy.once() && e.hadOnce(j)
+		return t.policy.singleAttempt() && e.hadAttempt(j)
 	}
 	why := e.stale(now, t.policy, j)
 	if why != NumPolicyEvents {
-		e.end(why, t, i, j, 0, nil)
+		e.finishJob(why, t, i, j, 0, nil)
 	}
 	return why != NumPolicyEvents
 }
@@ -140,7 +142,7 @@ func (e *Engine) sweepStale(now int64) {
 		}
 		j := e.jobs.at(i)
 		if t := e.tubeOfJob(j); t.policy != nil && j.state() != Reserved {
-			if why := e.stale(now, t.policy, j); why != NumPolicyEvents && e.end(why, t, i, j, 0, nil) {
+			if why := e.stale(now, t.policy, j); why != NumPolicyEvents && e.finishJob(why, t, i, j, 0, nil) {
 				n++
 			}
 		}

@@ -64,7 +64,7 @@ func (e *Engine) choose(now int64, s *Session, most int) slot {
 		}
 		j := e.jobs.at(i)
 		if t := e.tubeOfJob(j); e.reservable(now, t, i, j, n) {
-			if e.admitOnce(t, j) {
+			if e.admitAttempt(t, j) {
 				return i
 			}
 			continue
@@ -107,14 +107,14 @@ func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	if t.policy != nil && e.endStale(now, t, i, j) {
 		return Job{}, NotFound
 	}
-	if !wasReady || t.policy.once() {
+	if !wasReady || t.policy.singleAttempt() {
 		if o := e.admit(JobState, t, j.bodyLen); o != OK {
 			return Job{}, o
 		}
 	}
 	e.becomeWorker(s)
 	job := e.reserve(now, s, i)
-	if !wasReady && !t.policy.once() {
+	if !wasReady && !t.policy.singleAttempt() {
 		e.emitState(i, j)
 	}
 	return job, OK
@@ -168,7 +168,7 @@ func (e *Engine) match(now int64, t *tube) {
 func (e *Engine) serve(now int64, t *tube) (ok bool) {
 	for n := 0; t.ready.n > 0 && t.waiters.first != nil; n++ {
 		i := t.ready.top()
-		if j := e.jobs.at(i); e.reservable(now, t, i, j, n) && e.admitOnce(t, j) {
+		if j := e.jobs.at(i); e.reservable(now, t, i, j, n) && e.admitAttempt(t, j) {
 			s := t.waiters.first.sess
 			e.endWait(s, e.reserve(now, s, i), OK)
 			return true

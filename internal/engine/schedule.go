@@ -315,7 +315,7 @@ func (m *Mark) text() string {
 
 // mark makes a mark durable that no job carries.
 func (e *Engine) mark(d *scheduled, m Mark) Outcome {
-	o := e.setFact(ScheduleMark, d.name, m.text())
+	o := e.setNamed(ScheduleMark, d.name, m.text())
 	if o == OK {
 		d.mark = m
 	}
@@ -330,7 +330,7 @@ func (e *Engine) SetSchedule(name, text string) Outcome {
 	if _, there := s.set[name]; !there && text != "" && len(s.set)+len(s.configured) >= MaxSchedules {
 		return TooBig
 	}
-	o := e.setFact(ScheduleSet, name, text)
+	o := e.setNamed(ScheduleSet, name, text)
 	e.relistSchedules()
 	return o
 }

@@ -61,9 +61,9 @@ type TubeStats struct {
 	Gate      int64
 	GateByLog bool
 
-	// Servable is the number of ready jobs that workers can reserve now. It is 0 if the
+	// Reservable is the number of ready jobs that workers can reserve now. It is 0 if the
 	// tube is paused, and at most the number that the policy permits.
-	Servable uint64
+	Reservable uint64
 
 	// OldestReady is the time in ns that the next job to be reserved has been ready, or 0
 	// if no job is ready. The next job is the oldest one with the most urgent priority.
@@ -134,7 +134,7 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		}
 	}
 	if st.Pause == 0 {
-		st.Servable = min(st.Ready, t.policy.room(t.reserved))
+		st.Reservable = min(st.Ready, t.policy.room(t.reserved))
 	}
 	if st.Pause == 0 && t.gated() && t.gate.opensAt > now { // else it opens in the next turn
 		if st.Gate = Never; t.gate.opensAt < Never {

@@ -80,7 +80,7 @@ func (e *Engine) tickSession(now int64, s *Session) {
 		e.tubeOfJob(j).timeouts++
 		j.packing |= unlogged
 		e.stats.Timeouts++
-		e.lose(now, i, Timeout)
+		e.releaseLost(now, i, Timeout)
 	}
 	e.rearm(&s.timer, s.next())
 }

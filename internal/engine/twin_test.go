@@ -503,7 +503,7 @@ func (tw *twins) compare() {
 	for _, t := range m.tubes {
 		names = append(names, t.name)
 		st, _ := e.TubeStats(now, []byte(t.name))
-		st.Gate, st.Servable = 0, 0 // when a gate opens shows in who is served
+		st.Gate, st.Reservable = 0, 0 // when a gate opens shows in who is served
 		tw.same("stats-tube "+t.name, st, m.tubeStats(now, t))
 	}
 	tw.same("list-tubes", e.TubeNames().collect(), names)

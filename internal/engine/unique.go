@@ -148,7 +148,7 @@ func (e *Engine) duplicate(now int64, t *tube, i slot, spec Spec, body []byte) (
 	if o != OK {
 		return 0, o
 	}
-	e.relied++
+	e.duplicatePuts++
 	t.duplicates++
 	e.notePolicy(PolicyAct{Deduplicated, t.name, j.id, ""})
 	return j.id, Duplicate

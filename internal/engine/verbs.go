@@ -82,7 +82,7 @@ func (e *Engine) Release(now int64, s *Session, id uint64, pri, delay uint32) Ou
 	if i == none {
 		return NotFound
 	}
-	return e.giveBack(now, i, j, given{pri, delay, Release})
+	return e.release(now, i, j, releaseTerms{pri, delay, Release})
 }
 
 // ReleaseJob releases a job that any session has reserved. For that session, this is like
@@ -92,10 +92,10 @@ func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 	if i == none || j.state() != Reserved {
 		return NotFound
 	}
-	return e.giveBack(now, i, j, given{pri, delay, Taken})
+	return e.release(now, i, j, releaseTerms{pri, delay, Taken})
 }
 
-func (e *Engine) giveBack(now int64, i slot, j *job, as given) Outcome {
+func (e *Engine) release(now int64, i slot, j *job, as releaseTerms) Outcome {
 	t := e.tubeOfJob(j)
 	snoozes := e.snoozes(t, as)
 	if p := t.policy; p != nil && p.Limited() && !snoozes && e.exhaust(t, i, j, Release, &as) {

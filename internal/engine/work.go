@@ -39,7 +39,7 @@ const (
 	idsPerUnit   = 4       // looked up, of a list
 	bytesPerUnit = 1 << 10 // bytes of bodies
 
-	globBytesPerLook = 8 // bytes of a name matched with a pattern; many * take up to five times as long
+	globBytesPerStep = 8 // bytes of a name matched with a pattern; many * take up to five times as long
 
 	keyBytesPerUnit = 24 // bytes of bodies searched for a key; the worst JSON takes 4 ns per byte
 )

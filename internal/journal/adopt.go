@@ -125,7 +125,7 @@ func (j *Journal) adopt(isNew bool) (*binlog.Report, error) {
 	default:
 		return nil, nil
 	}
-	if err := j.setAside(files); err != nil {
+	if err := j.renameAdopted(files); err != nil {
 		return nil, err
 	}
 	return report, cmp.Or(j.fs.Remove(filepath.Join(j.dir, adopted)), j.fs.SyncDir(j.dir))
@@ -186,20 +186,20 @@ func (j *Journal) convertJob(c engine.Change) error {
 	return j.files.Flush()
 }
 
-// setAside renames the files of beanstalkd and makes their new names durable. It replaces
-// no file: it adds a number to a name that exists.
-func (j *Journal) setAside(files []string) error {
+// renameAdopted renames the files of beanstalkd and makes their new names durable. It
+// replaces no file: it adds a number to a name that exists.
+func (j *Journal) renameAdopted(files []string) error {
 	there, err := j.fs.List(j.dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range files {
-		aside := freeName(adoptedPrefix+name, there)
-		if err := j.fs.Rename(filepath.Join(j.dir, name), filepath.Join(j.dir, aside)); err != nil {
+		newName := freeName(adoptedPrefix+name, there)
+		if err := j.fs.Rename(filepath.Join(j.dir, name), filepath.Join(j.dir, newName)); err != nil {
 			return err
 		}
-		there = append(there, aside)
-		j.log.Info("renamed a file of beanstalkd that was taken over", "from", name, "to", aside)
+		there = append(there, newName)
+		j.log.Info("renamed a file of beanstalkd that was taken over", "from", name, "to", newName)
 	}
 	return j.fs.SyncDir(j.dir)
 }

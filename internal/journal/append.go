@@ -34,7 +34,7 @@ func (j *Journal) Append(changes []engine.Change) error {
 func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	at, err := j.write(c)
 	if err == nil {
-		j.note(c, at)
+		j.indexRecord(c, at)
 	}
 	return at, err
 }
@@ -64,8 +64,8 @@ func (j *Journal) write(c *engine.Change) (wal.Pos, error) {
 	return at, nil
 }
 
-// note updates the index for a record.
-func (j *Journal) note(c *engine.Change, at wal.Pos) {
+// indexRecord updates the index for a record.
+func (j *Journal) indexRecord(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
 		j.index.set(c, uint32(at.Segment))

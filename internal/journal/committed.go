@@ -133,7 +133,7 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 			j.index.removeFrom(before.Segment)
 		}
 	}
-	j.note(c, at)
+	j.indexRecord(c, at)
 	return nil
 }
 

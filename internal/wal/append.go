@@ -43,7 +43,7 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 	if active := l.active(); active != nil && fits(n, false, active.free()) && l.room()-Cost(n) >= l.reserved.Load() {
 		return active.append(uint32(n), parts...), nil // almost always
 	}
-	spare, err := l.take(Cost(n), l.pool.segmentsFor(l.active(), n, false))
+	spare, err := l.acquire(Cost(n), l.pool.segmentsFor(l.active(), n, false))
 	if err != nil {
 		return Pos{}, err
 	}
@@ -54,10 +54,10 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 // appended. Internal records are not split.
 func (l *Log) makeRoom(cost int64) (*segment, error) {
 	if active := l.active(); active != nil && active.free() >= cost {
-		_, err := l.take(l.activeRoom()-usable(active.free()-cost), 0)
+		_, err := l.acquire(l.activeRoom()-usable(active.free()-cost), 0)
 		return active, err
 	}
-	spare, err := l.take(l.activeRoom()+l.pool.usable()-usable(l.pool.capacity()-cost), 1)
+	spare, err := l.acquire(l.activeRoom()+l.pool.usable()-usable(l.pool.capacity()-cost), 1)
 	if err != nil {
 		return nil, err
 	}

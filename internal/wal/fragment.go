@@ -70,7 +70,7 @@ func (j *joiner) add(p []byte) (start Pos, payload []byte) {
 }
 
 // appendSplit appends a record, or the rest of a record that starts in a durable segment,
-// to the active segment and the segments that take returned for it.
+// to the active segment and the segments that acquire returned for it.
 func (l *Log) appendSplit(f fragment, spare []*segment, parts ...[]byte) Pos {
 	n := f.total - f.from
 	for {

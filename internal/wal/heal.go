@@ -41,7 +41,7 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	h := l.healing
 	if h == nil {
 		h = &healing{l: l}
-		h.giveUp()
+		h.abandon()
 		l.healing = h // from here on, failed records are not durable
 	}
 	if errors.Is(l.err, ErrLost) { // the preallocated files can be lost as well
@@ -68,8 +68,8 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	return nil
 }
 
-// giveUp gives up the failed segment and collects its records.
-func (h *healing) giveUp() {
+// abandon closes the failed segment to new records and collects its records.
+func (h *healing) abandon() {
 	l := h.l
 	failed, planned := l.open[0], l.open[1:]
 	h.failed = failed
@@ -114,7 +114,7 @@ func (h *healing) rewrite() (to []Pos, err error) {
 	l := h.l
 	for _, r := range h.records {
 		rest := r.from > 0
-		spare, err := l.take(Cost(fragmentHeader+len(r.payload)), l.pool.segmentsFor(l.active(), len(r.payload), rest))
+		spare, err := l.acquire(Cost(fragmentHeader+len(r.payload)), l.pool.segmentsFor(l.active(), len(r.payload), rest))
 		if err != nil {
 			h.unplan()
 			return nil, err
@@ -131,7 +131,7 @@ func (h *healing) rewrite() (to []Pos, err error) {
 		}
 	}
 	if err == nil {
-		_, err = l.take(0, 0)
+		_, err = l.acquire(0, 0)
 	}
 	if err != nil {
 		h.unplan()

@@ -67,20 +67,22 @@ func (p *pool) grow(room int64) error {
 	before := len(p.preallocated)
 	for ; room > 0; room -= p.usable() {
 		if err := p.addLocked(); err != nil {
-			p.shrink(before)
+			_ = p.shrink(before)
 			return err
 		}
 	}
 	return nil
 }
 
-// shrink deletes the newest spare segments until keep remain. The removals need not be
-// durable: if one fails, the next start removes the file. The caller holds mu.
-func (p *pool) shrink(keep int) {
+// shrink deletes the newest spare segments until keep remain. The caller holds mu. The
+// removals need not be durable: if one fails, the next start removes the file.
+func (p *pool) shrink(keep int) (err error) {
 	for _, s := range p.preallocated[keep:] {
-		_ = p.remove(s)
+		s.closeFile()
+		err = errors.Join(err, removeFile(p.fs, s.name))
 	}
 	p.list(slices.Clone(p.preallocated[:keep]))
+	return err
 }
 
 // maxInTheWay is the maximum number of existing files that addLocked skips to find a free
@@ -176,13 +178,8 @@ func (p *pool) trim(reserved int64) {
 	}
 	defer p.mu.Unlock()
 	if need := int(reserved/p.usable()) + 2; len(p.preallocated) > need {
-		p.shrink(need)
+		_ = p.shrink(need)
 	}
-}
-
-func (p *pool) remove(s *segment) error {
-	s.closeFile()
-	return removeFile(p.fs, s.name)
 }
 
 // removeExcept removes the newest preallocated segments that are not needed for the given
@@ -190,21 +187,13 @@ func (p *pool) remove(s *segment) error {
 func (p *pool) removeExcept(room int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var errs []error
-	var kept []*segment
-	have := int64(0)
+	need := (room + p.usable() - 1) / p.usable()
+	err := p.shrink(int(min(need, int64(len(p.preallocated)))))
 	for _, s := range p.preallocated {
-		if have < room {
-			have += p.usable()
-			s.closeFile()
-			s.file = nil
-			kept = append(kept, s)
-			continue
-		}
-		errs = append(errs, p.remove(s))
+		s.closeFile()
+		s.file = nil
 	}
-	p.list(kept)
-	return errors.Join(errs...)
+	return err
 }
 
 // adopt puts a file of an earlier process into the pool, if it is usable. Other programs
@@ -259,7 +248,8 @@ func (p *pool) fill() error {
 	err := s.open(p.fs)
 	if err != nil && p.addLocked() == nil { // it was removed or cut
 		p.list(p.preallocated[1:])
-		_ = p.remove(s)
+		s.closeFile()
+		_ = removeFile(p.fs, s.name)
 	}
 	if err != nil { // otherwise it stays, so that reserved room never shrinks
 		return err

@@ -91,9 +91,9 @@ func (l *Log) Unreserve(n int64) {
 	}
 }
 
-// take acquires segments from the pool. It creates segments so that the room, less the
+// acquire removes segments from the pool. It creates segments so that the room, less the
 // given bytes, remains enough for the reservations.
-func (l *Log) take(bytes int64, segments int) ([]*segment, error) {
+func (l *Log) acquire(bytes int64, segments int) ([]*segment, error) {
 	for {
 		if l.room()-bytes >= l.reserved.Load() {
 			if taken, ok := l.pool.acquire(segments); ok {

@@ -32,7 +32,7 @@ type Log struct {
 	preparing vfs.WorkLock // held by Prepare
 	wal       *wal.Log
 	scratch   []byte
-	aside     bool // room for a Cut is reserved; see setAside
+	reserved  bool // room for a Cut is reserved; see reserveForCut
 
 	mu     sync.Mutex // locked after owner
 	memory            // guarded by mu

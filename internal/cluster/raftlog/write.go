@@ -18,7 +18,7 @@ import (
 func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
-	if err := l.setAside(); err != nil {
+	if err := l.reserveForCut(); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -110,7 +110,7 @@ func (l *Log) cut(next State) error {
 	if at.Index < l.state.Cut.Index {
 		return nil
 	}
-	l.useAside()
+	l.releaseReserve()
 	first, err := l.record(appendHard(nil, next.Hard))
 	if err != nil {
 		return err
@@ -132,29 +132,29 @@ func (l *Log) cut(next State) error {
 	}
 }
 
-// setAside reserves a segment for the records of a Cut, unless one is reserved. Therefore
-// a log that has filled the disk can be cut, even after a restart. Without the reserve,
-// no entry is appended.
-func (l *Log) setAside() error {
-	if l.aside {
+// reserveForCut reserves a segment for the records of a Cut, unless one is reserved.
+// Therefore a log that has filled the disk can be cut, even after a restart. Without the
+// reserve, no entry is appended.
+func (l *Log) reserveForCut() error {
+	if l.reserved {
 		return nil
 	}
-	err := l.wal.Reserve(l.asideSize())
-	l.aside = err == nil
+	err := l.wal.Reserve(l.reserveSize())
+	l.reserved = err == nil
 	return err
 }
 
-// useAside releases the reserve.
-func (l *Log) useAside() {
-	if l.aside {
-		l.wal.Unreserve(l.asideSize())
-		l.aside = false
+// releaseReserve releases the reserve.
+func (l *Log) releaseReserve() {
+	if l.reserved {
+		l.wal.Unreserve(l.reserveSize())
+		l.reserved = false
 	}
 }
 
-// asideSize returns the number of reserved bytes. It exceeds a segment, so that another
+// reserveSize returns the number of reserved bytes. It exceeds a segment, so that another
 // segment than the current one has room.
-func (l *Log) asideSize() int64 { return l.segmentSize * 3 / 2 }
+func (l *Log) reserveSize() int64 { return l.segmentSize * 3 / 2 }
 
 // update changes memory. The caller holds owner.
 func (l *Log) update(f func()) {
