@@ -27,7 +27,7 @@ var arrows = map[string]string{
 	"internal/engine/heap":      "",
 	"internal/rights":           "",
 	"internal/wire":             "internal/rights",
-	"internal/vfs":              "golang.org/x/sys",
+	"internal/vfs":              "",
 	"internal/server/epoll":     "golang.org/x/sys",
 	"internal/memnet":           "internal/server/epoll",
 	"internal/exit":             "",

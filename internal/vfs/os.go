@@ -84,19 +84,7 @@ func (osFS) OpenWrite(name string) (File, error) { return open(name, os.O_RDWR) 
 
 func (osFS) Mkdir(dir string) error { return os.Mkdir(dir, 0o700) }
 
-// renameUnlessThere implements Rename on systems without an atomic call for it.
-func renameUnlessThere(oldName, newName string) error {
-	_, err := os.Lstat(newName)
-	switch {
-	case err == nil:
-		return &os.LinkError{Op: "rename", Old: oldName, New: newName, Err: syscall.EEXIST}
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	return os.Rename(oldName, newName)
-}
-
-func (osFS) Replace(oldName, newName string) error { return os.Rename(oldName, newName) }
+func (osFS) Rename(oldName, newName string) error { return os.Rename(oldName, newName) }
 
 func (osFS) Remove(name string) error {
 	// os.Remove would also remove an empty directory.

@@ -2,26 +2,8 @@ package vfs
 
 import (
 	"errors"
-	"os"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
-
-// Rename is renameat2 with RENAME_NOREPLACE. File systems without it, such as NFS, return
-// EINVAL.
-func (osFS) Rename(oldName, newName string) error {
-	err := retry(func() error {
-		return unix.Renameat2(unix.AT_FDCWD, oldName, unix.AT_FDCWD, newName, unix.RENAME_NOREPLACE)
-	})
-	switch {
-	case err == syscall.EINVAL || err == syscall.ENOSYS:
-		return renameUnlessThere(oldName, newName)
-	case err != nil:
-		return &os.LinkError{Op: "rename", Old: oldName, New: newName, Err: err}
-	}
-	return nil
-}
 
 // Sync is fdatasync: it writes a changed size, but not the times, which would cost a
 // transaction of the file system's journal each time.

@@ -2,8 +2,6 @@
 
 package vfs
 
-func (osFS) Rename(oldName, newName string) error { return renameUnlessThere(oldName, newName) }
-
 // Sync is the Sync of package os: fsync, and on macOS F_FULLFSYNC.
 func (f osFile) Sync() error { return f.File.Sync() }
 

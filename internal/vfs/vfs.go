@@ -51,12 +51,9 @@ type FS interface {
 	// files that are not regular.
 	OpenWrite(name string) (File, error)
 
-	// Rename renames a file within a directory, atomically. It never replaces a file: the
-	// error wraps fs.ErrExist if a file has the new name.
+	// Rename renames a file within a directory. It atomically replaces a file that has
+	// the new name.
 	Rename(oldName, newName string) error
-
-	// Replace is Rename that atomically replaces a file with the new name.
-	Replace(oldName, newName string) error
 
 	// Remove removes a file.
 	Remove(name string) error

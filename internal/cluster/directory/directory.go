@@ -235,7 +235,7 @@ func (d *Directory) write() error {
 	if err := d.own(); err != nil {
 		return err
 	}
-	if err := d.fsys.Replace(next, d.path(memberFile)); err != nil {
+	if err := d.fsys.Rename(next, d.path(memberFile)); err != nil {
 		return err
 	}
 	return d.syncDirs(tokensDir, "", "..")

@@ -272,10 +272,6 @@ func (f *FS) Rename(oldName, newName string) error {
 	return f.do(Rename, oldName, func() error { return f.base.Rename(oldName, newName) })
 }
 
-func (f *FS) Replace(oldName, newName string) error {
-	return f.do(Rename, oldName, func() error { return f.base.Replace(oldName, newName) })
-}
-
 func (f *FS) Remove(name string) error {
 	return f.do(Remove, name, func() error { return f.base.Remove(name) })
 }

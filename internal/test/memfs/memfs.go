@@ -213,12 +213,7 @@ func (fsys *FS) open(name string, writable bool) (vfs.File, error) {
 }
 
 // Rename implements vfs.FS.
-func (fsys *FS) Rename(oldName, newName string) error { return fsys.rename(oldName, newName, false) }
-
-// Replace implements vfs.FS.
-func (fsys *FS) Replace(oldName, newName string) error { return fsys.rename(oldName, newName, true) }
-
-func (fsys *FS) rename(oldName, newName string, replace bool) error {
+func (fsys *FS) Rename(oldName, newName string) error {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
 	d, from, n, err := fsys.inode("rename", oldName)
@@ -236,7 +231,7 @@ func (fsys *FS) rename(oldName, newName string, replace bool) error {
 		return pathError("rename", oldName, err)
 	}
 	old := d.names[to]
-	if old != nil && !replace || fsys.dirs[filepath.Clean(newName)] != nil {
+	if fsys.dirs[filepath.Clean(newName)] != nil {
 		return pathError("rename", newName, fs.ErrExist)
 	}
 	d.note(nameChange{from: from, to: to, inode: n})
