@@ -47,7 +47,7 @@ var Settings = []Setting{
 	{"timezone", "UTC", "Time zone of `cron`, such as `Europe/Berlin`.", nil},
 	{"tube", "", "Tube of the jobs.", nil},
 	{"body", "", "Body of the jobs, at most 16 KiB. `{time}` is replaced by the time of the run, `{name}` by the name of the schedule.", nil},
-	{"priority", "0", "Priority of the jobs.", nil},
+	{"priority", "1024", "Priority of the jobs.", nil},
 	{"delay", "0s", "Delay of the jobs.", nil},
 	{"ttr", "1m", "TTR of the jobs, at least 1s.", nil},
 	{"missed", "once", "Runs after downtime: one for all missed runs; none; or all of the last day, at most 100.", []string{"once", "skip", "all"}},

@@ -68,7 +68,7 @@ var scheduleFlags = [][2]string{
 	{"every", "`TIME` between runs, instead of --cron"},
 	{"timezone", "`ZONE` of --cron, such as Europe/Berlin (default UTC)"},
 	{"tube", "`TUBE` of the jobs"},
-	{"priority", "`PRIORITY` of the jobs (default 0)"},
+	{"priority", "`PRIORITY` of the jobs (default 1024)"},
 	{"delay", "delay the jobs by this `TIME` (default 0s)"},
 	{"ttr", "`TIME` that a worker holds a job (default 1m)"},
 	{"missed", "`RUNS` after downtime: once, skip or all (default once)"},
