@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// tokenOf returns the token of somebody.
+// tokenOf returns the token of an identity.
 func tokenOf(name string) string { return name + "-token-0123456789012345" }
 
 // newPolicy returns a policy with the rules and an identity for each name.
@@ -35,7 +35,7 @@ func newPolicy(t testing.TB, rules []access.RuleConfig, names ...string) *access
 	return p
 }
 
-// An admission admits clients by a policy, and notes what is refused.
+// An admission authenticates clients by a policy, and records refusals.
 type admission struct {
 	access.Terms
 	control *access.Control
@@ -50,10 +50,10 @@ func newAdmission(p *access.Policy) *admission {
 	return &admission{control: control}
 }
 
-// admitted returns a client that an admission has let in.
+// admitted returns a client under an admission.
 func (d *driver) admitted(p *admission) *client { return d.admittedAs(p, nil) }
 
-// admittedAs is admitted for a client that is known already.
+// admittedAs is admitted for a client with a known identity.
 func (d *driver) admittedAs(p *admission, id *access.Identity) *client {
 	d.shared.Access = p.control
 	d.shared.Refused = func(c *Conversation, what string, tubes []string) {
@@ -132,8 +132,8 @@ func TestTokenInPut(t *testing.T) {
 	g.end()
 }
 
-// A token that comes in a put is never a job, whatever is known of the client by then, and
-// whether it must prove anything or not.
+// A token in a put never becomes a job, whatever the client's identity, and whether
+// authentication is required or not.
 func TestTokenIsNoJob(t *testing.T) {
 	p := newAdmission(newPolicy(t, nil, "a", "b"))
 	p.TokenInPut = true
@@ -166,7 +166,7 @@ func TestTokenIsNoJob(t *testing.T) {
 	}
 }
 
-// A large put that is refused is not kept until it is complete.
+// A large put that is refused is not buffered until it is complete.
 func TestRefusedPutIsNotKept(t *testing.T) {
 	rules := []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Put}}
 	p := newAdmission(newPolicy(t, rules, "a"))
@@ -207,7 +207,8 @@ func TestRefusedPutIsNotKept(t *testing.T) {
 	}
 }
 
-// A large put that limits or a draining server will refuse is not kept either, and is answered as a small one.
+// A large put that limits or draining will refuse is not buffered, and gets the same
+// reply as a small one.
 func TestPutThatLimitsRefuseIsNotKept(t *testing.T) {
 	const size = 250_000
 	for _, test := range []struct {
@@ -253,7 +254,7 @@ func TestPutThatLimitsRefuseIsNotKept(t *testing.T) {
 	}
 }
 
-// Where clients are not asked who they are, auth is what it is to beanstalkd.
+// Without access control, auth gets the same reply as from beanstalkd.
 func TestNoTerms(t *testing.T) {
 	g := newDriver(t).connect()
 	g.send("auth x\nuse a\n")
@@ -261,7 +262,7 @@ func TestNoTerms(t *testing.T) {
 	g.end()
 }
 
-// A client that does not prove who it is has ten seconds, whatever it sends.
+// A client that does not authenticate has ten seconds, whatever it sends.
 func TestAuthTimeout(t *testing.T) {
 	p := newAdmission(newPolicy(t, nil, "a"))
 	p.Required = true
@@ -271,24 +272,25 @@ func TestAuthTimeout(t *testing.T) {
 	d.now += int64(9 * time.Second)
 	g.send("au")
 	if at, _ := g.deadline(); at != g.progress.opened+int64(AuthTimeout) {
-		t.Errorf("it may take until %d", at)
+		t.Errorf("the deadline is %d", at)
 	}
 	if _, reason := g.deadline(); reason != ErrNoAuth {
-		t.Errorf("it ends because of %v", reason)
+		t.Errorf("the reason is %v", reason)
 	}
 	if _, reason := friend.deadline(); reason == ErrNoAuth {
-		t.Error("it ends although it has proved who it is")
+		t.Error("an authenticated client has the deadline")
 	}
 	g.end()
 	friend.end()
 }
 
-// verbs are all commands, for a client that uses and watches the tube default, where job
-// 1 is ready and job 2 is held by it. What they need is written down here once more.
+// verbs contains all commands, for a client that uses and watches the tube default, where
+// job 1 is ready and the client holds job 2. The required rights are repeated here on
+// purpose.
 var verbs = []struct {
 	send string
 	want string // beginning of the reply, if it is allowed
-	any  bool   // one of the rights is enough
+	any  bool   // any of the rights is enough
 	need rights.Set
 }{
 	{"put 0 0 9 1\nx\n", "INSERTED", false, rights.Put},
@@ -341,7 +343,7 @@ func TestRights(t *testing.T) {
 		for _, v := range verbs {
 			d := newDriver(t)
 			g := d.admitted(p)
-			// The admin sets up, and is then made the other.
+			// The admin prepares the state. Then the client gets the other identity.
 			g.send("auth " + tokenOf("admin") + "\nput 0 0 9 1\nx\nput 5 0 9 1\ny\nreserve-job 2\n")
 			a, _ := p.control.Identify(access.Evidence{Token: []byte(tokenOf("a"))})
 			g.identity = a
@@ -356,9 +358,9 @@ func TestRights(t *testing.T) {
 			}
 			switch {
 			case allowed && !strings.HasPrefix(reply, v.want):
-				t.Errorf("with %s: %q is answered %q, want %q", set, v.send, reply, v.want)
+				t.Errorf("with %s: %q: reply %q, want %q", set, v.send, reply, v.want)
 			case !allowed && reply != "UNAUTHORIZED\r\n":
-				t.Errorf("with %s: %q is answered %q", set, v.send, reply)
+				t.Errorf("with %s: %q: reply %q", set, v.send, reply)
 			case !allowed && d.eng.Stats() != before:
 				t.Errorf("with %s: %q was refused and changed something", set, v.send)
 			case !allowed && len(p.refused) != 1 || allowed && len(p.refused) > 0:
@@ -370,7 +372,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A client deletes those jobs of a batch that it may delete, and hears nothing of the others.
+// A client deletes the permitted jobs of a batch, and the reply does not reveal the
+// others.
 func TestRightsOfABatch(t *testing.T) {
 	rules := []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Put | rights.Manage}, {Identities: []string{"a"}, Tubes: []string{"theirs"}, Rights: rights.Put}}
 	p := newAdmission(newPolicy(t, rules, "a"))
@@ -381,8 +384,8 @@ func TestRightsOfABatch(t *testing.T) {
 	g.end()
 }
 
-// The tube default, which every client watches at first, is no way in, and neither
-// are tubes that were watched before auth.
+// The initial watch of the tube default grants no access, and neither do tubes that were
+// watched before auth.
 func TestWatchedTubes(t *testing.T) {
 	rules := []access.RuleConfig{
 		{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Reserve},
@@ -395,7 +398,7 @@ func TestWatchedTubes(t *testing.T) {
 	g.want("UNAUTHORIZED\nWATCHING 2\nAUTHENTICATED\nWATCHING 3\nUNAUTHORIZED\nWATCHING 2\nTIMED_OUT\n")
 	g.end()
 
-	// Somebody whose network has let it watch, and whose token does not.
+	// This client could watch the tube by its network, but not by its token.
 	admin := newAdmission(newPolicy(t, nil, "admin"))
 	id, _ := admin.control.Identify(access.Evidence{Token: []byte(tokenOf("admin"))})
 	g = d.admittedAs(p, id)
@@ -405,7 +408,7 @@ func TestWatchedTubes(t *testing.T) {
 	g.end()
 }
 
-// A refusal says which tubes it is about; a change of a tube, or of many jobs, is told.
+// A refusal names its tubes. Changes of a tube, or of many jobs, are reported.
 func TestRefusalsAndChanges(t *testing.T) {
 	rules := []access.RuleConfig{
 		{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: rights.All},
@@ -425,7 +428,7 @@ func TestRefusalsAndChanges(t *testing.T) {
 		}
 	}
 	if len(changes) > 0 {
-		t.Errorf("what was refused has changed something: %q", changes)
+		t.Errorf("a refused command had an effect: %q", changes)
 	}
 	g.send("use mine\n" + strings.Repeat("put 0 0 9 1\nx\n", 5) + strings.Repeat("put 0 100 9 1\nx\n", 3) +
 		"kick 1\nkick 9\nkick 9\npause-tube mine 7\npause-tube mine2 7\nmove-jobs mine mine2 ready 3\nflush-tube mine\nflush-tube mine\nflush-tube mine2 ready 1\n")
@@ -437,8 +440,8 @@ func TestRefusalsAndChanges(t *testing.T) {
 	g.end()
 }
 
-// Whatever strangers send, in whatever pieces: nothing of it is executed, and nobody
-// gets in without a token.
+// No input of an unauthenticated client, in any pieces, is executed or authenticates it
+// without a token.
 func FuzzAuth(f *testing.F) {
 	f.Add("auth x\r\nput 0 0 9 1\r\nx\r\n", 3, true)
 	f.Add("put 0 0 9 20\r\nxxxxxxxxxxxxxxxxxxxx\r\nlist-tubes\r\n", 7, true)
@@ -460,10 +463,10 @@ func FuzzAuth(f *testing.F) {
 			rest = rest[n:]
 		}
 		if got := g.got.String(); got != "" && got != "UNAUTHORIZED\r\n" {
-			t.Errorf("a stranger is answered %q", got)
+			t.Errorf("an unauthenticated client got the reply %q", got)
 		}
 		if st := d.eng.Stats(); st.TotalJobs != before.TotalJobs || st.Tubes != before.Tubes || st.Producers+st.Workers > 0 {
-			t.Errorf("a stranger has changed something: %+v", st)
+			t.Errorf("an unauthenticated client changed the state: %+v", st)
 		}
 		g.end()
 	})

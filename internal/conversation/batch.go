@@ -29,7 +29,7 @@ type action uint8
 const (
 	execute   action = iota // commands
 	enter                   // make a session
-	halfClose               // the client sends nothing more
+	halfClose               // the client ends its input
 	leave                   // end the session
 	checkPut                // check whether the put, whose body is about to arrive, will be refused
 	expire                  // end the session, for the client was silent, unless it holds jobs

@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// reserved returns the sizes of the bodies in the batch that is the only reply that came.
+// reserved returns the sizes of the bodies in the batch, which must be the only reply.
 func (g *client) reserved() (sizes []int) {
 	g.driver.tb.Helper()
 	got, left := g.got.Bytes(), uint64(1)
@@ -34,7 +34,8 @@ func (g *client) reserved() (sizes []int) {
 	return sizes
 }
 
-// A batch has bodies of a MiB at most, or one, and comes whole however little its client takes at a time.
+// A batch has at most a MiB of bodies, or one body. It arrives completely, however slowly
+// the client reads.
 func TestBatchIsBounded(t *testing.T) {
 	for _, taking := range []int{0, 100_000} {
 		d := newDriver(t)
@@ -54,8 +55,8 @@ func TestBatchIsBounded(t *testing.T) {
 	}
 }
 
-// A thousand jobs are reserved and deleted by two commands, each of which is one answer. No client after
-// them waits for more than a turn.
+// Two commands reserve and delete a thousand jobs, each with one reply. Later clients
+// wait for at most one turn.
 func TestBatchOfManyJobs(t *testing.T) {
 	for _, failing := range []error{nil, errDisk} {
 		d := newDriver(t)
@@ -94,7 +95,7 @@ func TestBatchOfManyJobs(t *testing.T) {
 	}
 }
 
-// A batch that waits is answered with the job that ends the wait, in the form that was asked for.
+// A waiting batch command gets the job that ends the wait, in the requested form.
 func TestBatchWaits(t *testing.T) {
 	d := newDriver(t)
 	g, other := d.connect(), d.connect()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Check reports every invariant that is broken.
+// Check reports each violated invariant.
 func TestCheckReports(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, test := range []struct {
@@ -39,6 +39,6 @@ func TestCheckReports(t *testing.T) {
 		}
 	}
 	if len(seen) != 9 {
-		t.Errorf("%d invariants are broken here, there are 9", len(seen))
+		t.Errorf("the test violates %d invariants, want all 9", len(seen))
 	}
 }

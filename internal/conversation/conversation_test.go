@@ -29,13 +29,12 @@ func TestCommands(t *testing.T) {
 	g.want("WATCHING 2\nUNKNOWN_COMMAND\n")
 	g.wantState(Closed)
 	if g.Reason() != ErrQuit {
-		t.Errorf("ends because of %v", g.Reason())
+		t.Errorf("reason %v", g.Reason())
 	}
 	g.end()
 }
 
-// However the input is cut, and however little of the replies is taken at a time,
-// the replies are those to the whole input.
+// The replies do not depend on how the input is cut, or on how slowly the client reads.
 func TestAnyPieces(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		input := drawInput(rt)
@@ -56,7 +55,7 @@ func TestAnyPieces(t *testing.T) {
 		if g.State() != whole.State() {
 			rt.Fatalf("in pieces it is %v, as a whole %v", g.State(), whole.State())
 		}
-		// The end of the input ends every conversation, once all is answered.
+		// The end of the input ends every conversation after its last reply.
 		for _, g := range []*client{g, whole} {
 			if g.State() == Reading || g.State() == Waiting {
 				g.EndInput(g.driver.batch)
@@ -70,7 +69,7 @@ func TestAnyPieces(t *testing.T) {
 	})
 }
 
-// receiveAll gives bytes to the conversation, one buffer full after the other.
+// receiveAll passes bytes to the conversation, one full buffer after the other.
 func (g *client) receiveAll(input []byte) {
 	g.pending = append(g.pending, input...)
 	g.proceed()
@@ -98,8 +97,8 @@ func drawInput(t *rapid.T) []byte {
 	return []byte(input[:len(input)-rapid.IntRange(0, min(5, len(input))).Draw(t, "cut off")])
 }
 
-// A reserve waits; what follows it is executed after the answer, which comes
-// after the replies to what was before.
+// A reserve waits. Its reply follows the earlier replies, and later input is executed
+// after it.
 func TestWait(t *testing.T) {
 	d := newDriver(t)
 	worker, producer := d.connect(), d.connect()
@@ -113,7 +112,7 @@ func TestWait(t *testing.T) {
 	worker.want("RESERVED 1 2\nhi\nUSING y\nUSING z\n")
 	worker.wantState(Reading)
 
-	// The answer comes while earlier replies are being written.
+	// The reply arrives while earlier replies are being written.
 	worker.deaf = true
 	worker.send("use x\nreserve\n")
 	worker.wantState(Writing)
@@ -128,15 +127,15 @@ func TestWait(t *testing.T) {
 	worker.HangUp(d.batch)
 	worker.HangUp(d.batch)
 	if d.batch.Len() != 1 {
-		t.Errorf("%d tasks, want one", d.batch.Len())
+		t.Errorf("%d tasks, want 1", d.batch.Len())
 	}
 	d.turn()
 	worker.want("TIMED_OUT\n")
 	worker.wantState(Reading)
 }
 
-// In one batch, one client waits and the other puts the job: the answer is settled
-// with the batch.
+// In one batch, one client waits and the other puts the job. The reply to the reserve is
+// settled with the batch.
 func TestWaitEndsInItsOwnTurn(t *testing.T) {
 	d := newDriver(t)
 	worker, producer := d.connect(), d.connect()
@@ -153,8 +152,8 @@ func TestWaitEndsInItsOwnTurn(t *testing.T) {
 	worker.want("USING x\nRESERVED 1 2\nhi\n")
 }
 
-// Replies that depend on the log become errors when the turn's changes are not
-// durable, whatever else is in the batch, and no others do.
+// If a turn's changes are not durable, the replies that depend on the log become errors,
+// whatever else the batch contains. Other replies do not change.
 func TestSettleFails(t *testing.T) {
 	d := newDriver(t)
 	c := d.connect()
@@ -174,7 +173,7 @@ func TestSettleFails(t *testing.T) {
 	c.send("put 0 0 9 1\nd\n")
 	c.want("INSERTED 4\n")
 
-	// That to a duplicate relies on the put of the job that is there.
+	// The reply to a duplicate depends on the put of the existing job.
 	key := &engine.Key{Of: func(_ *[]byte, body []byte) ([]byte, bool) { return body, true }}
 	d.eng.SetPolicies(engine.PolicyFunc(func(tube string) *engine.Policy { return &engine.Policy{Unique: key} }))
 	c.send("put 0 0 9 1\nd\n")
@@ -185,7 +184,7 @@ func TestSettleFails(t *testing.T) {
 	d.failing = nil
 	d.eng.SetPolicies(engine.PolicyFunc(func(tube string) *engine.Policy { return nil }))
 
-	// A reply whose body was not copied goes as a whole.
+	// A reply whose body was not copied is replaced completely.
 	body := strings.Repeat("x", largeBody)
 	c.send(fmt.Sprintf("put 0 0 9 %d\n%s\n", largeBody, body))
 	c.send("reserve-job 5\nbury 5 0\n")
@@ -195,8 +194,8 @@ func TestSettleFails(t *testing.T) {
 	c.want("USING a\nINTERNAL_ERROR\nUSING b\n")
 }
 
-// A server that is deposed hands out nothing: neither replies to what only looked, nor the
-// answer to a reserve that has waited.
+// A deposed server sends no replies, neither to read-only commands nor to a waiting
+// reserve.
 func TestDeposed(t *testing.T) {
 	d := newDriver(t)
 	deposed := fmt.Errorf("raft: %w", broker.ErrDeposed)
@@ -224,7 +223,7 @@ func TestDeposed(t *testing.T) {
 	other.want("")
 	other.wantState(Closed)
 
-	// A turn that is under way ends the wait of a conversation that is closed.
+	// The current turn ends the wait of a closed conversation.
 	idle.Receive(d.batch, d.now, []byte("reserve\r\n"))
 	d.now = d.batch.Apply(d.eng, d.now)
 	d.batch.TurnOver()
@@ -238,8 +237,8 @@ func TestDeposed(t *testing.T) {
 	idle.wantState(Closed)
 }
 
-// A kick is one answer, after as many turns as it takes; if one of them was not
-// durable, that is an error.
+// A kick gets one reply after any number of turns. If one of them is not durable, the
+// reply is an error.
 func TestKickGoesOn(t *testing.T) {
 	for _, failing := range []error{nil, errDisk} {
 		d := newDriver(t)
@@ -269,7 +268,7 @@ func TestKickGoesOn(t *testing.T) {
 	}
 }
 
-// A long list is formatted as it is written, and stays as it was.
+// A long list is formatted while it is written, and does not change in the meantime.
 func TestListGoesOn(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)
@@ -294,7 +293,7 @@ func TestListGoesOn(t *testing.T) {
 		t.Fatalf("begins with %q", got)
 	}
 	if got := g.got.String(); got != "\n"+want.String()+"\r\nUSING x\r\n" {
-		t.Errorf("%d bytes of a list are not what they should be", len(got))
+		t.Errorf("%d bytes of a list are wrong", len(got))
 	}
 }
 
@@ -325,7 +324,7 @@ func TestLargeBodyIsShared(t *testing.T) {
 	}
 }
 
-// Bytes that drip do not keep a conversation alive; real progress does.
+// Input of single bytes does not extend the deadline; real progress does.
 func TestDeadline(t *testing.T) {
 	const limit = int64(time.Minute)
 	d := newDriver(t)
@@ -337,7 +336,7 @@ func TestDeadline(t *testing.T) {
 	wantReason := func(want error) {
 		t.Helper()
 		if _, got := g.deadline(); got != want {
-			t.Errorf("would end because of %v, want %v", got, want)
+			t.Errorf("reason %v, want %v", got, want)
 		}
 	}
 	if deadline() != engine.Never {
@@ -358,13 +357,13 @@ func TestDeadline(t *testing.T) {
 	wantReason(ErrStalled)
 	g.send(strings.Repeat("x", 5000))
 	if deadline() != d.now+limit {
-		t.Errorf("5000 bytes more give it %v", time.Duration(deadline()-d.now))
+		t.Errorf("5000 more bytes extend the deadline to %v", time.Duration(deadline()-d.now))
 	}
 	g.send(strings.Repeat("x", 10000-5100) + "\n")
 	g.want("INSERTED 1\n")
 	wantReason(ErrIdle)
 
-	// The same for replies, of which the kernel has some.
+	// The same for replies, part of which the kernel buffers.
 	g.deaf = true
 	g.send("peek 1\n")
 	wantReason(ErrUnread)
@@ -373,7 +372,7 @@ func TestDeadline(t *testing.T) {
 		g.unacked = n
 		g.askUnacknowledged(d.now)
 	}
-	acknowledged(100_000) // of earlier replies too
+	acknowledged(100_000) // including earlier replies
 	for n := 99_999; n > 98_000; n-- {
 		d.now += limit / 1000
 		acknowledged(n)
@@ -383,22 +382,22 @@ func TestDeadline(t *testing.T) {
 	}
 	acknowledged(90_000)
 	if deadline() != d.now+limit {
-		t.Errorf("8000 bytes acknowledged give it %v", time.Duration(deadline()-d.now))
+		t.Errorf("8000 acknowledged bytes extend the deadline to %v", time.Duration(deadline()-d.now))
 	}
 	d.shared.StallTimeout = -1
 	if deadline() != engine.Never {
-		t.Error("a stall timeout that is off ends it")
+		t.Error("a disabled stall timeout has a deadline")
 	}
 	g.deaf = false
 	g.proceed()
 	g.send("reserve-with-timeout 0\nreserve\n")
 	g.wantState(Waiting)
 	if deadline() != engine.Never {
-		t.Error("a timeout would end a wait")
+		t.Error("a waiting client has a deadline")
 	}
 }
 
-// A conversation may be ended in every state.
+// A conversation can be ended in every state.
 func TestEnd(t *testing.T) {
 	for _, input := range []string{"", "use x", "put 0 0 9 5\nhe", "reserve\n", "use x\n", "quit\n", "kick 1\nreserve\nuse x\n", "put 0 0 9 1\nx\n"} {
 		d := newDriver(t)
@@ -408,10 +407,10 @@ func TestEnd(t *testing.T) {
 		g.end()
 		g.End(d.batch, errDisk)
 		if d.batch.Len() != 0 {
-			t.Error("it ends twice")
+			t.Error("it ended twice")
 		}
 
-		// With its commands in the same batch, and with its turn not settled.
+		// End also works with the commands in the same batch, and with an unsettled turn.
 		g = d.connect()
 		crlf := strings.ReplaceAll(input, "\n", "\r\n")
 		g.Receive(d.batch, d.now, []byte(crlf+"use y\r\nput 0 0 9 1\r\nx\r\nreserve\r\nreserve\r\n"))
@@ -431,7 +430,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// What is left of the input at its end is executed, but for half a command.
+// At the end of the input, all complete commands are executed.
 func TestEndOfInput(t *testing.T) {
 	d := newDriver(t)
 	g := d.connect()
@@ -441,7 +440,7 @@ func TestEndOfInput(t *testing.T) {
 	g.want("USING a\nUSING b\n")
 	g.wantState(Closed)
 	if g.Reason() != io.EOF {
-		t.Errorf("ends because of %v", g.Reason())
+		t.Errorf("reason %v", g.Reason())
 	}
 	g = d.connect()
 	g.send("reserve\nuse a\nreserve\nuse b\nuse")
@@ -451,7 +450,7 @@ func TestEndOfInput(t *testing.T) {
 	g.wantState(Closed)
 }
 
-// The memory for input is counted while it is in use, however that ends.
+// The memory of input counts while it is in use, however the connection ends.
 func TestInputMemory(t *testing.T) {
 	before := InputMemory()
 	d := newDriver(t)
@@ -472,7 +471,8 @@ func TestInputMemory(t *testing.T) {
 	}
 }
 
-// A silent client is disconnected after the idle timeout, unless it holds jobs: it is at work then, and they would be done twice.
+// A silent client is disconnected after the idle timeout, unless it holds jobs: it is
+// working on them, and other workers would repeat the work.
 func TestIdle(t *testing.T) {
 	d := newDriver(t)
 	d.shared.IdleTimeout = time.Minute
@@ -492,7 +492,7 @@ func TestIdle(t *testing.T) {
 		}
 	}
 	if idle.Reason() != ErrIdle || late.Reason() != ErrIdle {
-		t.Errorf("they end because of %v and %v", idle.Reason(), late.Reason())
+		t.Errorf("reasons %v and %v", idle.Reason(), late.Reason())
 	}
 	works.send("delete 1\n")
 	works.want("RESERVED 1 1\nx\nDELETED\n")
@@ -503,9 +503,9 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// Clients that send many commands which take long share the turn: each is given one at
-// least, and all together no more than a turn's work. They have no more commands in the
-// next turn than they had time for, and all of them again when they send others.
+// Clients that send many slow commands share the turn. Each executes at least one
+// command, and all together at most a turn's work. In the next turn they have only as
+// many commands as they had time for, and all of them when they send others.
 func TestCommandsThatTakeLongShareTheTurn(t *testing.T) {
 	const clients, work = 20, 8192 / statsWork
 	d := newDriver(t)
@@ -522,7 +522,7 @@ func TestCommandsThatTakeLongShareTheTurn(t *testing.T) {
 		for i := range d.batch.tasks {
 			n := d.batch.tasks[i].executed
 			if executed += n; n == 0 {
-				t.Error("a client was given no time")
+				t.Error("a client got no time")
 			}
 		}
 		d.batch.TurnOver()
@@ -537,7 +537,7 @@ func TestCommandsThatTakeLongShareTheTurn(t *testing.T) {
 		return executed
 	}
 	if n := turn(); n > work+clients {
-		t.Errorf("a turn has executed %d commands, want %d at most", n, work+clients)
+		t.Errorf("a turn executed %d commands, want at most %d", n, work+clients)
 	}
 	if n := d.batch.Commands(); n > 2*work+clients {
 		t.Errorf("%d commands were parsed for the next turn, of which %d have time", n, work)

@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Each reply that is not the one for success is counted by its word.
+// Each unsuccessful reply is counted by its word.
 func TestUnsuccessful(t *testing.T) {
 	d := newDriver(t)
 	c := d.connect()
@@ -19,7 +19,7 @@ func TestUnsuccessful(t *testing.T) {
 	d.eng.Drain()
 	c.send("put 0 0 9 1\na\n")
 	for w, want := range map[wire.Word]uint64{
-		wire.UnknownCommand: 4, // what follows the body that was too long is taken for a command
+		wire.UnknownCommand: 4, // the rest of the long body is parsed as a command
 		wire.BadFormat:      2,
 		wire.ExpectedCRLF:   2,
 		wire.NotFound:       4,
@@ -37,8 +37,7 @@ func TestUnsuccessful(t *testing.T) {
 	}
 }
 
-// A batch takes a nanosecond for each command, so that the time tells how many they
-// were.
+// A batch advances the time by a nanosecond per command, which reports their number.
 func TestCommandsTakeANanosecond(t *testing.T) {
 	d := newDriver(t)
 	one, other, gone := d.connect(), d.connect(), d.connect()

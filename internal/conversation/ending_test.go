@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A quit ends the session in the turn that executes it, however long the replies before it
-// take: in the same batch, another client finds what was given back.
+// A quit ends the session in the turn that executes it, even if earlier replies are not
+// yet written. In the same batch, another client can reserve the released job.
 func TestQuitEndsInItsTurn(t *testing.T) {
 	d := newDriver(t)
 	b, a := d.connect(), d.connect()
@@ -20,14 +20,14 @@ func TestQuitEndsInItsTurn(t *testing.T) {
 	a.want("RESERVED 1 1\nx\n")
 	b.wantState(Writing)
 	if n := d.eng.Stats().Sessions; n != 1 {
-		t.Errorf("%d sessions, want one", n)
+		t.Errorf("%d sessions, want 1", n)
 	}
 	b.deaf = false
 	b.proceed()
 	b.want("USING x\n")
 	b.wantState(Closed)
 
-	// It may be cut off while it writes its last replies.
+	// The connection can be closed while it writes its last replies.
 	b = d.connect()
 	b.deaf = true
 	b.send("use x\nquit\n")
@@ -35,12 +35,12 @@ func TestQuitEndsInItsTurn(t *testing.T) {
 	b.End(d.batch, errDisk)
 	b.wantState(Closed)
 	if d.batch.Len() != 0 || b.Reason() != errDisk {
-		t.Errorf("%d tasks, ends because of %v", d.batch.Len(), b.Reason())
+		t.Errorf("%d tasks, reason %v", d.batch.Len(), b.Reason())
 	}
 }
 
-// A client that may not have its replies yet is given time to read them, and what it
-// sends meanwhile is thrown away.
+// A client that might not have all its replies gets time to read them. Its input during
+// that time is discarded.
 func TestLinger(t *testing.T) {
 	linger := func(unacked, unread int) (*driver, *client) {
 		d := newDriver(t)
@@ -82,7 +82,7 @@ func TestLinger(t *testing.T) {
 	g.Advance(d.batch, d.now)
 	g.wantState(Closed)
 
-	_, g = linger(10, 0) // its kernel takes some time to acknowledge, and it never closes the connection
+	_, g = linger(10, 0) // its kernel acknowledges late, and it never closes the connection
 	g.unacked = 0
 	g.Drained(g.Next(), 10, nil)
 	g.wantState(Lingering)
@@ -90,7 +90,8 @@ func TestLinger(t *testing.T) {
 	g.wantState(Closed)
 }
 
-// Stop lets a client have the answers to what it has sent, but waits for nothing else.
+// Stop lets a client get the replies to its earlier commands, and waits for no further
+// event.
 func TestStop(t *testing.T) {
 	for name, c := range map[string]struct{ input, want string }{
 		"idle":    {"", ""},
@@ -107,7 +108,7 @@ func TestStop(t *testing.T) {
 			g.want(c.want)
 			g.wantState(Closed)
 
-			// Before its commands are executed, or their replies written.
+			// Stop also works before the commands are executed, or their replies written.
 			g = d.connect()
 			g.deaf = true
 			g.send(c.input)
@@ -120,13 +121,14 @@ func TestStop(t *testing.T) {
 			g.want(c.want)
 			g.wantState(Closed)
 			if g.Reason() != ErrStopped {
-				t.Errorf("ends because of %v", g.Reason())
+				t.Errorf("reason %v", g.Reason())
 			}
 		})
 	}
 }
 
-// A connection that begins as none of the protocol does ends before anything is executed.
+// A connection that begins with another protocol is closed before the server executes a
+// command.
 func TestForeign(t *testing.T) {
 	for input, want := range map[string]error{
 		"\x16\x03\x01\x02\x00\nput 0 0 9 1\nx\n":                      ErrTLS,
@@ -142,7 +144,7 @@ func TestForeign(t *testing.T) {
 		g.send(input)
 		g.wantState(Closed)
 		if g.Reason() != want {
-			t.Errorf("%q: ends because of %v, want %v", input, g.Reason(), want)
+			t.Errorf("%q: reason %v, want %v", input, g.Reason(), want)
 		}
 		if st := d.eng.Stats(); st.TotalJobs != 0 || st.Sessions != 0 {
 			t.Errorf("%q: %d jobs, %d sessions", input, st.TotalJobs, st.Sessions)
@@ -152,7 +154,7 @@ func TestForeign(t *testing.T) {
 	g := d.connect()
 	g.pending = []byte("\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00")
 	if g.proceed(); g.Reason() != ErrProxy {
-		t.Errorf("ends because of %v, want %v", g.Reason(), ErrProxy)
+		t.Errorf("reason %v, want %v", g.Reason(), ErrProxy)
 	}
 	g = d.connect()
 	g.send("use x\n\x16\n") // only the first byte counts

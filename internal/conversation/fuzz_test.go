@@ -8,21 +8,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Bytes that stand for something other than themselves in what FuzzConversations
-// is given. They occur in no command.
+// In the input of FuzzConversations, these bytes have special meanings. No command
+// contains them.
 const (
-	fuzzGuest  = 0xf0 // to fuzzGuest+2: whom the next bytes are from
-	fuzzCut    = 0xf3 // what was sent so far arrives before the rest
-	fuzzEnd    = 0xf4 // the client sends nothing more
+	fuzzGuest  = 0xf0 // to fuzzGuest+2: the sender of the next bytes
+	fuzzCut    = 0xf3 // the input so far arrives before the rest
+	fuzzEnd    = 0xf4 // the client ends its input
 	fuzzLeave  = 0xf5 // the connection ends
-	fuzzDeaf   = 0xf6 // the client reads no more, or reads again
-	fuzzFail   = 0xf7 // changes are not durable from here on, or are again
+	fuzzDeaf   = 0xf6 // the client stops reading, or reads again
+	fuzzFail   = 0xf7 // changes fail to become durable from here on, or succeed again
 	fuzzSecond = 0xf8 // a second passes
 	fuzzFlood  = 0xf9 // many commands
 )
 
-// Whatever clients send, in whatever pieces: the invariants hold, and what they are
-// answered are replies.
+// For any input in any pieces, the invariants hold, and the output consists of replies.
 func FuzzConversations(f *testing.F) {
 	f.Add([]byte("put 0 0 1 5\r\nhello\r\nreserve\r\ndelete 1\r\nstats\r\n"))
 	f.Add([]byte("reserve\r\nuse x\r\n\xf1put 0 0 1 1\r\nx\r\n\xf0delete 1\r\n"))
@@ -35,7 +34,7 @@ func FuzzConversations(f *testing.F) {
 	f.Add([]byte("put 0 0 1 1\r\nx\r\nreserve\r\nnote 1 why\r\nnote 1 \xc3\r\n\xf1note 1 other\r\n\xf0release 1 0 0\r\nreserve\r\nnote 1 again\r\n\xf8\xf8reserve\r\nbury 1 0\r\n"))
 	f.Fuzz(func(t *testing.T, talk []byte) {
 		if len(talk) > 4<<10 {
-			t.Skip("long ones only take their time")
+			t.Skip("longer inputs only take more time")
 		}
 		d := newDriver(t)
 		var clients [3]*client

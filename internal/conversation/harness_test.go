@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// readSize is how many bytes are received at a time, at most.
+// readSize is the maximum number of bytes received at a time.
 const readSize = 64 << 10
 
 // A driver drives conversations with one engine, without sockets. Every step ends
@@ -22,8 +22,8 @@ type driver struct {
 	shared  Shared
 	batch   *Batch
 	now     int64
-	waits   []*client // whose wait has ended
-	taking  int       // how many bytes a client takes at a time; 0: all
+	waits   []*client // clients whose wait has ended
+	taking  int       // number of bytes that a client reads at a time; 0 means all
 	failing error     // with which turns are settled
 
 	dismissed []*client
@@ -42,14 +42,14 @@ func newDriver(tb testing.TB) *driver {
 	return d
 }
 
-// A client is a conversation and the replies that it has had.
+// A client is a conversation and its replies.
 type client struct {
 	Conversation
 	driver  *driver
 	got     bytes.Buffer
-	deaf    bool   // takes no replies
-	unacked int    // bytes that the kernel is to say are not acknowledged
-	pending []byte // input that it could not take yet
+	deaf    bool   // reads no replies
+	unacked int    // number of unacknowledged bytes that the kernel reports
+	pending []byte // input for which there was no room yet
 }
 
 func (d *driver) connect() *client {
@@ -107,14 +107,14 @@ func (g *client) check() {
 	}
 }
 
-// write takes a piece of the replies.
+// write reads a piece of the replies.
 func (g *client) write() {
 	if g.State() != Writing {
 		return
 	}
 	out := g.Output()
 	if len(out) == 0 {
-		g.driver.tb.Fatal("writing nothing")
+		g.driver.tb.Fatal("the output is empty while writing")
 	}
 	switch {
 	case g.deaf:
@@ -127,7 +127,7 @@ func (g *client) write() {
 	g.check()
 }
 
-// proceed does what the conversation wants until that is input, or its end.
+// proceed performs the conversation's next steps until it needs input or has ended.
 func (g *client) proceed() {
 	d := g.driver
 	for {
@@ -159,7 +159,7 @@ func (g *client) proceed() {
 	}
 }
 
-// resume advances the time until the conversation wants Advance.
+// resume advances the time until the conversation requires Advance.
 func (g *client) resume() {
 	d := g.driver
 	d.now = max(d.now, g.Next())
@@ -169,15 +169,15 @@ func (g *client) resume() {
 	g.proceed()
 }
 
-// send gives input to the conversation.
+// send passes input to the conversation.
 func (g *client) send(input string) {
 	g.driver.tb.Helper()
 	g.pending = append(g.pending, strings.ReplaceAll(input, "\n", "\r\n")...)
 	g.proceed()
 }
 
-// receive takes input as a driver does: from a buffer of its own, which it uses
-// again, or in Space. What Space does not hold is left for later.
+// receive passes input like a driver: from its own buffer, which it reuses, or in Space.
+// It keeps input that does not fit into Space.
 func (g *client) receive(input []byte) {
 	d := g.driver
 	if g.Unread() {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// source gives the bytes 0, 1, 2, ... in pieces, as many as it is told.
+// source returns the bytes 0, 1, 2, ... in pieces of the requested size.
 type source struct {
 	sent int64
 	left int
@@ -29,22 +29,22 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads once.
+// fill performs one read.
 func (in *input) fill(from io.Reader, need int) error {
 	n, err := from.Read(in.space(need))
 	in.filled(n)
 	return err
 }
 
-// However bytes arrive and are taken, what is unread is what a plain
-// slice would hold, and the buffer is in proportion to it.
+// The unread bytes are the same as in a plain slice, for all sequences of reads and
+// takes. The buffer is proportional to them.
 func TestInput(t *testing.T) {
-	errNothing := errors.New("nothing there")
+	errNothing := errors.New("no data")
 	rapid.Check(t, func(t *rapid.T) {
 		var in input
 		from := &source{err: errNothing}
-		var twin []byte // what must be unread
-		most := 0       // that was ever unread
+		var twin []byte // the expected unread bytes
+		most := 0       // maximum number of unread bytes so far
 		t.Repeat(map[string]func(*rapid.T){
 			"arrive": func(t *rapid.T) {
 				from.left += rapid.OneOf(rapid.IntRange(1, 100), rapid.IntRange(1, 200_000)).Draw(t, "bytes")
@@ -54,7 +54,7 @@ func TestInput(t *testing.T) {
 				begun := from.sent
 				err := in.fill(from, need)
 				if from.sent == begun && err != errNothing {
-					t.Fatalf("nothing was read: %v", err)
+					t.Fatalf("no byte was read: %v", err)
 				}
 				if from.sent > begun && err != nil {
 					t.Fatal(err)
@@ -64,7 +64,7 @@ func TestInput(t *testing.T) {
 				}
 				most = max(most, len(twin))
 				if room := max(stepInput, 4*most) + minInput; len(in.buf) > 2*room {
-					t.Fatalf("the buffer has %d bytes, at most %d were ever unread", len(in.buf), most)
+					t.Fatalf("the buffer has %d bytes, but at most %d were unread", len(in.buf), most)
 				}
 			},
 			"take": func(t *rapid.T) {
@@ -85,7 +85,7 @@ func TestInput(t *testing.T) {
 			},
 			"free": func(t *rapid.T) {
 				if !in.empty() {
-					t.Skip("only what is empty can be given up")
+					t.Skip("only an empty input can be freed")
 				}
 				in.free()
 			},
@@ -95,7 +95,7 @@ func TestInput(t *testing.T) {
 				}
 			},
 		})
-		// Small commands again: the buffer becomes small.
+		// With small commands, the buffer becomes small again.
 		in.consume(in.len())
 		from.left = 0
 		for range 16 * 16 {
@@ -111,8 +111,8 @@ func TestInput(t *testing.T) {
 	})
 }
 
-// A body in many small pieces costs memory in proportion to its size, not to
-// the number of pieces.
+// The memory for a body in many small pieces is proportional to its size, not to the
+// number of pieces.
 func TestInputGrowth(t *testing.T) {
 	const size = 4 << 20
 	var in input
@@ -128,7 +128,7 @@ func TestInputGrowth(t *testing.T) {
 			allocated += last
 		}
 		if most := max(stepInput, 4*in.len()); len(in.buf) > most {
-			t.Fatalf("with %d bytes the buffer has %d", in.len(), len(in.buf))
+			t.Fatalf("with %d bytes, the buffer has %d bytes", in.len(), len(in.buf))
 		}
 	}
 	if allocated > 3*size {

@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// The words for states are the same on the wire and in the engine.
+// The names of states are the same in wire and engine.
 func TestStates(t *testing.T) {
 	for s, state := range statesOf {
 		if s := wire.State(s); s != wire.AnyState && s.String() != state.String() {
@@ -20,7 +20,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// listed returns the jobs in the only reply that came.
+// listed returns the jobs in the only reply.
 func (g *client) listed() (jobs []wire.ListedJob, cursor string) {
 	g.driver.tb.Helper()
 	var r wire.Reply
@@ -37,8 +37,8 @@ func (g *client) listed() (jobs []wire.ListedJob, cursor string) {
 	return jobs, cursor
 }
 
-// flush-tube and move-jobs are one answer, after as many turns as they take; if one of
-// them was not durable, that is an error.
+// flush-tube and move-jobs get one reply after any number of turns. If one of them is not
+// durable, the reply is an error.
 func TestSweepsGoOn(t *testing.T) {
 	const jobs = 2000
 	for _, tc := range []struct{ command, want, left string }{
@@ -78,7 +78,7 @@ func TestSweepsGoOn(t *testing.T) {
 	}
 }
 
-// A list that goes on promises nothing of the log, whose failure it does not mind.
+// A long list does not depend on the log and succeeds if the log fails.
 func TestListGoesOnWithoutTheLog(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)
@@ -93,7 +93,7 @@ func TestListGoesOnWithoutTheLog(t *testing.T) {
 	}
 }
 
-// A client that leaves ends its sweep where it stands.
+// A sweep stops when its client disconnects.
 func TestSweepEndsWithItsClient(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)
@@ -112,7 +112,7 @@ func TestSweepEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// Who may manage one tube moves nothing into another, or out of it.
+// A client without the right manage on both tubes cannot move jobs between them.
 func TestMoveNeedsBothTubes(t *testing.T) {
 	p := newAdmission(newPolicy(t, []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: rights.All}}, "a"))
 	g := newDriver(t).admitted(p)

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// When the buffers of all take too much, the conversation that holds most goes first, whatever it is that it holds and
-// however long ago it made progress.
+// If all buffers together exceed the limit, the conversation with the largest buffers is
+// closed first, whatever they contain and however recent its progress.
 func TestMemoryIsBounded(t *testing.T) {
 	d := newDriver(t)
 	d.shared.Memory.Max = 800_000
@@ -22,14 +22,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	idle, waits := d.connect(), d.connect()
 	idle.send("use x\n")
-	waits.send("reserve\n" + strings.Repeat("use x\n", 1000)) // an ordinary client waits long
+	waits.send("reserve\n" + strings.Repeat("use x\n", 1000)) // a usual client with a long wait
 	small, large, middle := begin(50_000), begin(120_000), begin(90_000)
 	if len(d.dismissed) > 0 {
-		t.Fatalf("%d are dismissed while there is room", len(d.dismissed))
+		t.Fatalf("%d connections were dismissed below the limit", len(d.dismissed))
 	}
 	last := begin(90_000)
 	if !slices.Equal(d.dismissed, []*client{large}) {
-		t.Fatalf("%d were dismissed, want the one that holds most", len(d.dismissed))
+		t.Fatalf("%d connections were dismissed, want the one with the largest buffers", len(d.dismissed))
 	}
 	if held := d.shared.Memory.Held(); held > d.shared.Memory.Max {
 		t.Errorf("%d bytes are held, want %d at most", held, d.shared.Memory.Max)
@@ -38,12 +38,12 @@ func TestMemoryIsBounded(t *testing.T) {
 		g.end()
 	}
 	if held := d.shared.Memory.Held(); held != 0 {
-		t.Errorf("%d bytes are held by nobody", held)
+		t.Errorf("%d bytes are held after the end of all conversations", held)
 	}
 }
 
-// A list of names that is not read counts, though it is formatted as it is read; and so
-// does a large body.
+// An unread list of names counts, although it is formatted while it is read. A large body
+// also counts.
 func TestUnreadRepliesCount(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)
@@ -71,8 +71,8 @@ func TestUnreadRepliesCount(t *testing.T) {
 	}
 }
 
-// All pieces of a list of names are formatted in one buffer, for the garbage of thousands would be collected among as
-// many tubes.
+// All pieces of a list of names share one buffer, so that long lists create little
+// garbage.
 func TestPiecesOfListShareABuffer(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)
@@ -88,7 +88,7 @@ func TestPiecesOfListShareABuffer(t *testing.T) {
 		text += string(piece)
 		o.wrote(len(piece))
 	}
-	if len(buffers) > 2 { // the first line has another
+	if len(buffers) > 2 { // the first line has another buffer
 		t.Errorf("%d buffers", len(buffers))
 	}
 	if !strings.HasPrefix(text, "OK ") || !strings.HasSuffix(text, "- tube-19999\n\r\n") || strings.Count(text, "\n- ") != 20_001 {
@@ -96,8 +96,8 @@ func TestPiecesOfListShareABuffer(t *testing.T) {
 	}
 }
 
-// A list of jobs counts while it is built, turn after turn. Replies count while they wait
-// for the disk.
+// A list of jobs counts while it is built over several turns. Replies count while they
+// wait for a sync.
 func TestRepliesCountWhileTheyAreBuilt(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)

@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// v2 is a header of version 2.
+// v2 returns a header of version 2.
 func v2(command, family byte, rest string) string {
 	return signature2 + string([]byte{command, family, byte(len(rest) >> 8), byte(len(rest))}) + rest
 }
@@ -32,12 +32,12 @@ func TestRead(t *testing.T) {
 		v2(0x21, 0x00, strings.Repeat("x", maxAddresses)): "",
 	} {
 		if !Begins([]byte(header)) {
-			t.Errorf("%q is not known as a header", header)
+			t.Errorf("%q was rejected as a header", header)
 		}
 		r := iotest.HalfReader(strings.NewReader(header + "stats\r\n"))
 		client, err := Read(r)
 		if rest, _ := io.ReadAll(r); err != nil || string(rest) != "stats\r\n" {
-			t.Errorf("%q: %v, and %q is left", header, err, rest)
+			t.Errorf("%q: %v, with %q left", header, err, rest)
 		}
 		if got := client.String(); client.IsValid() && got != want || !client.IsValid() && want != "" {
 			t.Errorf("%q: %s, want %s", header, got, want)
@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Read takes what it knows as a header, and no byte after it.
+// Read consumes a valid header and no byte after it.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 192.0.2.7 10.0.0.1 40000 11300\r\nstats\r\n"))
 	f.Add([]byte(v2(0x21, 0x11, "\xc0\x00\x02\x07\x0a\x00\x00\x01\x9c\x40\x2c\x24") + "stats\r\n"))
@@ -69,7 +69,7 @@ func FuzzRead(f *testing.F) {
 		client, err := Read(r)
 		taken := input[:len(input)-r.Len()]
 		if err == nil && (!Begins(input) || len(taken) > len(signature2)+4+maxAddresses) {
-			t.Errorf("%q was taken as a header", taken)
+			t.Errorf("%q was accepted as a header", taken)
 		}
 		if client != (netip.AddrPort{}) && err != nil {
 			t.Error("an address, and", err)
