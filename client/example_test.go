@@ -127,18 +127,6 @@ func ExampleConn_Put() {
 	// Output: reports delayed 100 1h0m0s 5m0s
 }
 
-func ExampleConn_ReserveTimeout() {
-	c, end := connect()
-	defer end()
-	ctx := context.Background()
-
-	_, err := c.ReserveTimeout(ctx, time.Second)
-	if errors.Is(err, client.ErrTimedOut) {
-		fmt.Println("nothing to do")
-	}
-	// Output: nothing to do
-}
-
 // A thousand jobs, put, taken and deleted in a few round trips.
 func ExampleConn_PutMany() {
 	c, end := connect()
@@ -185,22 +173,6 @@ func ExampleBatchError() {
 	// Output:
 	// job 0 has the id 1
 	// job 1 is too big
-}
-
-func ExampleConn_Stats() {
-	c, end := connect()
-	defer end()
-	ctx := context.Background()
-
-	st, err := c.Stats(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("ready:", st.JobsReady)
-	fmt.Println("of any server, as text:", st.All["max-job-size"])
-	// Output:
-	// ready: 0
-	// of any server, as text: 65535
 }
 
 // A pool is made once, and shared by all handlers of a web server, for example.

@@ -51,35 +51,17 @@ func certificateWarnings(all []certs.Expiry, now time.Time) []string {
 	return warnings
 }
 
-// A certificateLog logs certificates that expire soon, once a day, and those that have
-// expired.
-type certificateLog struct {
-	log    *slog.Logger
-	warned map[string]time.Time // by the warning
-}
-
-func (l *certificateLog) check(all []certs.Expiry, now time.Time) {
-	for _, warning := range certificateWarnings(all, now) {
-		if last, ok := l.warned[warning]; ok && now.Sub(last) < 24*time.Hour {
-			continue
+// logCertificates logs certificates that have expired or expire soon, once a day until ctx
+// is canceled.
+func logCertificates(ctx context.Context, sec *security, log *slog.Logger) {
+	for day := time.Tick(24 * time.Hour); ; {
+		for _, warning := range certificateWarnings(sec.expiries(), time.Now()) {
+			log.Warn(warning)
 		}
-		l.warned[warning] = now
-		l.log.Warn(warning)
-	}
-}
-
-// watchCertificates checks every hour whether a certificate expires soon, until ctx is
-// canceled.
-func watchCertificates(ctx context.Context, sec *security, log *slog.Logger) {
-	l := certificateLog{log, make(map[string]time.Time)}
-	ticks := time.NewTicker(time.Hour)
-	defer ticks.Stop()
-	for {
-		l.check(sec.expiries(), time.Now())
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticks.C:
+		case <-day:
 		}
 	}
 }

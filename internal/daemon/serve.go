@@ -80,7 +80,7 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	go freeOSMemory(background, q)
-	go watchCertificates(background, p.security, log)
+	go logCertificates(background, p.security, log)
 	about := newServerInfo(p, listeners, pages)
 	q.reportToLeader(about)
 	operations := newOperations(p, q, srv, about, pages)
@@ -108,7 +108,6 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	stop(background, log, srv)
 	operations.stop() // before the queue ends, which they ask
 	pages.stop()
-	reportSocketFiles(log, p.endpoints, listeners)
 	return cmp.Or(failed, q.close())
 }
 

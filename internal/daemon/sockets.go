@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"reflect"
-	"slices"
 	"syscall"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -39,7 +38,7 @@ func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 					"set them at the top of the file, for all sockets", opt.File)
 			}
 		}
-		listeners, err := inherit(files)
+		listeners, err := inherited(files)
 		return withTerms(listeners, func(int) config.ListenerOptions { return opt.Terms }), err
 	}
 	addrs := make([]server.Address, len(endpoints))
@@ -73,18 +72,6 @@ func withTerms(listeners []net.Listener, terms func(i int) config.ListenerOption
 	return all
 }
 
-// reportSocketFiles logs socket files that remain after the listeners were closed. With
-// -u the user can lack permission to remove a file that root created.
-func reportSocketFiles(log *slog.Logger, endpoints []config.Endpoint, listeners []listening) {
-	for _, a := range endpoints {
-		_, err := os.Lstat(a.Path)
-		ours := func(l listening) bool { return l.Addr().Network() == "unix" && l.Addr().String() == a.Path }
-		if err == nil && slices.ContainsFunc(listeners, ours) {
-			log.Warn("cannot remove a socket file; the next start replaces it", "path", a.Path)
-		}
-	}
-}
-
 // hint returns advice about a socket that could not be opened.
 func hint(err error) string {
 	switch {
@@ -100,35 +87,23 @@ func hint(err error) string {
 	return ""
 }
 
-// inherit returns listeners for sockets that are already listening.
-func inherit(files []*os.File) ([]net.Listener, error) {
+// inherited returns the listeners of sockets from the service manager.
+func inherited(files []*os.File) ([]net.Listener, error) {
 	var listeners []net.Listener
-	for i, f := range files {
-		l, err := inheritOne(f)
-		if err != nil {
+	for _, f := range files {
+		defer f.Close() // a listener has its own copy of the descriptor
+		accepts, err := syscall.GetsockoptInt(int(f.Fd()), syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+		var l net.Listener
+		if err == nil && accepts != 0 {
+			l, _ = net.FileListener(f)
+		}
+		if l == nil {
 			closeAll(listeners)
-			for _, rest := range files[i:] {
-				rest.Close()
-			}
-			return nil, exit.WithCode(exit.Socket, fmt.Errorf("socket %s from the service manager: %w", f.Name(), err))
+			return nil, exit.WithCode(exit.Socket, fmt.Errorf("socket %s from the service manager: it is not a listening TCP or unix stream socket", f.Name()))
 		}
 		listeners = append(listeners, l)
 	}
 	return listeners, nil
-}
-
-func inheritOne(f *os.File) (net.Listener, error) {
-	errNot := errors.New("it is not a listening TCP or unix stream socket")
-	accepts, err := syscall.GetsockoptInt(int(f.Fd()), syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
-	if err != nil || accepts == 0 {
-		return nil, errNot
-	}
-	l, err := net.FileListener(f) // it has its own copy of the descriptor
-	if err != nil {
-		return nil, errNot
-	}
-	f.Close()
-	return l, nil
 }
 
 // describe returns an address in the form of the option -l.
