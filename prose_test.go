@@ -27,7 +27,7 @@ const (
 )
 
 // pages are the documentation. bench/results contains generated tables.
-var pages = []string{"*.md", "doc/*.md", "doc/decisions/*.md", "doc/internals/*.md"}
+var pages = []string{"*.md", "doc/*.md", "doc/decisions/*.md", "doc/internals/*.md", "internal/test/conformance/*.md"}
 
 // The comments and strings of the code stay within the budgets.
 func TestProseOfCode(t *testing.T) {

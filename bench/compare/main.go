@@ -74,27 +74,27 @@ func (opt *options) define() {
 		flag.PrintDefaults()
 	}
 	flag.StringVar(&opt.suite, "suite", "", "run the experiments of `NAME`: "+strings.Join(suites(), ", "))
-	flag.Func("only", "run those whose names match the `REGEXP`", func(s string) (err error) {
+	flag.Func("only", "run only experiments whose names match `REGEXP`", func(s string) (err error) {
 		opt.only, err = regexp.Compile(s)
 		return err
 	})
 	flag.IntVar(&opt.bench.Rounds, "rounds", 5, "run each experiment on each server `N` times")
 	flag.DurationVar(&opt.bench.Duration, "duration", 5*time.Second, "measure each load for this `TIME`")
-	flag.Int64Var(&opt.bench.Jobs, "jobs", 0, "`N` jobs in footprint and restart (as many as bench.Options says)")
-	flag.DurationVar(&opt.bench.Settle, "settle", 15*time.Second, "give a server this `TIME` to give memory back, in footprint")
+	flag.Int64Var(&opt.bench.Jobs, "jobs", 0, "number `N` of jobs in footprint and restart (default: the one in bench.Options)")
+	flag.DurationVar(&opt.bench.Settle, "settle", 15*time.Second, "wait this `TIME` for a server to release memory, in footprint")
 
 	flag.StringVar((*string)(&opt.load.Mix), "mix", string(load.PutReserveDelete), fmt.Sprintf("the `MIX` of commands: %s", load.Mixes))
-	flag.IntVar(&opt.load.Connections, "connections", 1, "`N` connections")
-	flag.IntVar(&opt.load.InFlight, "in-flight", 1, "`N` unanswered commands on each connection")
-	flag.IntVar(&opt.load.BodySize, "body", 64, "`BYTES` in the body of a job; negative: none")
-	flag.StringVar(&opt.load.Body, "template", "", "bodies are this `TEXT`, with a number of its own for each job in place of %")
-	flag.Int64Var(&opt.load.Backlog, "backlog", 0, "`N` more jobs lie in the queue meanwhile")
-	flag.IntVar(&opt.load.Occupied, "occupied", 0, "`N` tubes besides have one job each")
-	flag.IntVar(&opt.load.Idle, "idle", 0, "`N` connections besides are open and silent")
-	flag.Int64Var(&opt.load.Ops, "ops", 0, "end after `N` jobs (default unlimited)")
+	flag.IntVar(&opt.load.Connections, "connections", 1, "number `N` of connections")
+	flag.IntVar(&opt.load.InFlight, "in-flight", 1, "maximum number `N` of unanswered commands per connection")
+	flag.IntVar(&opt.load.BodySize, "body", 64, "size of a body in `BYTES`; a negative value means no body")
+	flag.StringVar(&opt.load.Body, "template", "", "use `TEXT` as the body, with % replaced by a number that is unique per job")
+	flag.Int64Var(&opt.load.Backlog, "backlog", 0, "number `N` of additional jobs in the queue during the run")
+	flag.IntVar(&opt.load.Occupied, "occupied", 0, "number `N` of additional tubes with one job each")
+	flag.IntVar(&opt.load.Idle, "idle", 0, "number `N` of additional idle connections")
+	flag.Int64Var(&opt.load.Ops, "ops", 0, "stop after `N` jobs (default unlimited)")
 
-	flag.StringVar(&opt.at, "at", "", "run the load on the server at this `ADDRESS`, and start none")
-	flag.StringVar(&opt.responder, "responder", "", "only answer at this `ADDRESS`: the process that shows the ceiling of the load generator")
+	flag.StringVar(&opt.at, "at", "", "run the load on the server at this `ADDRESS` instead of starting servers")
+	flag.StringVar(&opt.responder, "responder", "", "run only the responder, which shows the limit of the load generator, at this `ADDRESS`")
 }
 
 func suites() []string { return slices.Sorted(maps.Keys(bench.Suites)) }
@@ -105,9 +105,9 @@ func (opt *options) check(commands []string) error {
 	case opt.responder != "" || opt.at != "" && len(commands) == 0 && opt.suite == "":
 		return nil
 	case len(commands) != 2 || opt.at != "":
-		return fmt.Errorf("want the commands of two servers, not %d (-h says more)", len(commands))
+		return fmt.Errorf("want the commands of two servers, not %d (see -h)", len(commands))
 	case opt.suite != "" && bench.Suites[opt.suite] == nil:
-		return fmt.Errorf("there is no suite %q; there are: %s", opt.suite, strings.Join(suites(), ", "))
+		return fmt.Errorf("unknown suite %q; want one of %s", opt.suite, strings.Join(suites(), ", "))
 	case opt.bench.Rounds < 1, opt.bench.Duration <= 0:
 		return errors.New("-rounds and -duration must be positive")
 	}
