@@ -33,8 +33,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// newQueue returns a broker whose engine has some of everything, which was put half a
-// minute ago.
+// newQueue returns a broker whose engine has jobs in all states, put half a minute ago.
 func newQueue(t *testing.T) *broker.Broker {
 	t.Helper()
 	var clock atomic.Int64
@@ -75,7 +74,7 @@ func get(t *testing.T, h http.Handler, path, token string) (code int, body strin
 	return w.Code, w.Body.String()
 }
 
-// everything returns options with which there is each metric.
+// everything returns options with which every metric exists.
 func everything() Options {
 	var syncs histogram.Histogram
 	syncs.Record(1 << 20)
@@ -100,7 +99,7 @@ func everything() Options {
 
 var update = flag.Bool("update", false, "write the golden file")
 
-// The metrics of a queue with some of everything are as they were when they were last looked at, and as Prometheus wants them.
+// The metrics of such a queue equal those in testdata, and are valid for Prometheus.
 func TestMetrics(t *testing.T) {
 	h := New(newQueue(t), everything())
 	code, body := get(t, h, "/metrics", "")
@@ -114,7 +113,7 @@ func TestMetrics(t *testing.T) {
 		if strings.HasPrefix(line, "beanpole_jobs_memory_") && !strings.Contains(name, "limit") {
 			line = name + " some\n" // as the engine likes
 		}
-		if bucket := strings.Contains(line, "_bucket{"); strings.HasPrefix(line, "beanpole_") && !(bucket && value == last) { // only where there is more
+		if bucket := strings.Contains(line, "_bucket{"); strings.HasPrefix(line, "beanpole_") && !(bucket && value == last) { // only for large counts
 			got.WriteString(line)
 		}
 		last = value
@@ -127,11 +126,11 @@ func TestMetrics(t *testing.T) {
 	}
 	want, err := os.ReadFile(file)
 	if diff := cmp.Diff(string(want), got.String()); err != nil || diff != "" {
-		t.Errorf("the metrics are not those of %s, which -update writes: %v\n%s", file, err, diff)
+		t.Errorf("the metrics differ from %s, which -update writes: %v\n%s", file, err, diff)
 	}
 	for _, name := range []string{"go_goroutines", "process_resident_memory_bytes"} {
 		if !strings.Contains(body, "\n"+name+" ") {
-			t.Errorf("there is no %s", name)
+			t.Errorf("%s is missing", name)
 		}
 	}
 	problems, err := promlint.New(strings.NewReader(body)).Lint()
@@ -143,15 +142,15 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// after returns what follows a text, to the end of the line.
+// after returns the rest of the line after a text.
 func after(body, text string) string {
 	_, rest, _ := strings.Cut(body, text)
 	line, _, _ := strings.Cut(rest, "\n")
 	return line
 }
 
-// A server with very many tubes gives those metrics that matter most, and says how many
-// it leaves out.
+// A server with very many tubes exports the metrics of the most important ones, and the
+// number of the others.
 func TestMostOf(t *testing.T) {
 	tube := func(name string, st engine.TubeStats) tubes.Tube { return tubes.Tube{Name: name, TubeStats: st} }
 	all := []tubes.Tube{
@@ -172,7 +171,7 @@ func TestMostOf(t *testing.T) {
 	}
 }
 
-// Of very many tubes those that matter most are kept while the others are looked at.
+// The most important of very many tubes are selected while the others are read.
 func TestMostOfParts(t *testing.T) {
 	seeds.Each(t, 50, func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -251,12 +250,12 @@ func TestHealth(t *testing.T) {
 			t.Errorf("beanpole_ready is %s, want %s", got, want)
 		}
 		if got := after(body, "\nbeanpole_journal_healthy "); (got == "1") != (journal.Health == "") {
-			t.Errorf("beanpole_journal_healthy is %s when the journal says %q", got, journal.Health)
+			t.Errorf("beanpole_journal_healthy is %s although the journal reports %q", got, journal.Health)
 		}
 	}
 }
 
-// The first page names all that are there, and these are there.
+// The first page lists all pages, and each of them exists.
 func TestIndex(t *testing.T) {
 	opt := everything()
 	opt.Profiles = true
@@ -265,7 +264,7 @@ func TestIndex(t *testing.T) {
 	_, index := get(t, h, "/", "")
 	pages := regexp.MustCompile(`(?m)^/\S+`).FindAllString(index, -1)
 	if len(pages) != 5 {
-		t.Errorf("the index names %q", pages)
+		t.Errorf("the index lists %q", pages)
 	}
 	for _, page := range pages {
 		if code, _ := get(t, h, page, ""); code != 200 {
@@ -277,8 +276,8 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Health is for everybody; the rest is for those who may see it, and profiles are there
-// only if they were asked for.
+// Health pages need no rights, all other pages do. Profiles exist only if they are
+// enabled.
 func TestPermission(t *testing.T) {
 	policy := policyOf(t)
 	identify := identifyBy(t, policy)
@@ -306,7 +305,7 @@ func TestPermission(t *testing.T) {
 			t.Errorf("%s with token %q: %d, want %d", c.path, c.token, code, c.code)
 		}
 		if want := map[int]int{401: 1, 403: 1}[c.code]; heard != want {
-			t.Errorf("%s with token %q: the log heard of it %d times, want %d", c.path, c.token, heard, want)
+			t.Errorf("%s with token %q: %d refusals reported, want %d", c.path, c.token, heard, want)
 		}
 	}
 }
@@ -316,7 +315,7 @@ const (
 	poor = "poor-0123456789-abcdef"
 )
 
-// identifyBy returns what tells who sends a request, by a policy.
+// identifyBy returns the function that authenticates requests by a policy.
 func identifyBy(t *testing.T, p *access.Policy) func(*http.Request) (*access.Identity, bool) {
 	t.Helper()
 	control, err := access.NewControl(p, nil)
@@ -326,7 +325,7 @@ func identifyBy(t *testing.T, p *access.Policy) func(*http.Request) (*access.Ide
 	return api.Identify(control)
 }
 
-// policyOf returns a policy with two tokens, one of which has no right to see figures.
+// policyOf returns a policy with two tokens, one of which does not have the right stats.
 func policyOf(t *testing.T) *access.Policy {
 	t.Helper()
 	var c access.Config
@@ -346,13 +345,13 @@ func policyOf(t *testing.T) *access.Policy {
 	return p
 }
 
-// everybody returns the identity of those who may see everything.
+// everybody returns an identity with all rights.
 func everybody() *access.Identity {
 	id, _ := new(access.Control).Identify(access.Evidence{})
 	return id
 }
 
-// The metrics of tubes are for those who have the right stats on them.
+// The metrics of a tube require the right stats on it.
 func TestMetricsOfTubes(t *testing.T) {
 	var c access.Config
 	for name, tubes := range map[string][]string{"mail": {"mail"}, "other": {"other*", "no-such"}, "all": {"*"}} {
@@ -384,8 +383,8 @@ func TestMetricsOfTubes(t *testing.T) {
 	}
 }
 
-// What comes in on loopback must be for loopback: else a web page could reach it
-// through a name of its own.
+// Requests on loopback must have a loopback host name. Otherwise a web page could reach
+// the server through its own name.
 func TestRebinding(t *testing.T) {
 	h := New(newQueue(t), Options{API: http.NotFoundHandler()})
 	for _, c := range []struct {
@@ -421,7 +420,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// A browser is led to the console, a program is told what there is.
+// The first page redirects browsers to the console, and lists the pages for programs.
 func TestConsole(t *testing.T) {
 	b := broker.New(engine.New(engine.Options{}), broker.Options{})
 	defer b.Close()
@@ -448,7 +447,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// No certificate takes all figures away.
+// Certificates do not suppress other metrics, even if a file has several.
 func TestMetricsOfOneFile(t *testing.T) {
 	now := time.Now()
 	h := New(newQueue(t), Options{Certificates: func() []certs.Expiry {
@@ -459,7 +458,7 @@ func TestMetricsOfOneFile(t *testing.T) {
 	}
 }
 
-// Who guesses tokens does not do it faster here than through the API.
+// Guesses of tokens are limited as in the API.
 func TestGuesses(t *testing.T) {
 	h := New(newQueue(t), Options{Identify: func(*http.Request) (*access.Identity, bool) { return nil, false }})
 	for i := range 12 {
@@ -470,7 +469,7 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// A member that was removed has all metrics of the cluster, too.
+// A removed member also exports all metrics of the cluster.
 func TestMetricsOfRemoved(t *testing.T) {
 	o := everything()
 	all := o.Cluster

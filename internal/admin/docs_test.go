@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The table in doc/metrics.md has each metric that is collected, in order, with its kind, its labels and what it
-// means, and nothing else.
+// The table in doc/metrics.md contains exactly the exported metrics, in their order, with
+// kind, labels and help text.
 func TestDocumented(t *testing.T) {
 	opt := everything()
 	opt.Tubes = DefaultTubes
@@ -52,7 +52,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// All tubes have metrics, also when they are more than a turn looks at.
+// All tubes have metrics, even if there are more than one turn reads.
 func TestTubesOfManyTurns(t *testing.T) {
 	const tubes = 2*tubesPerTurn + 1
 	b := broker.New(engine.New(engine.Options{}), broker.Options{})

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// Each request is counted by what it was and how it ended, and by nothing that a client
-// can make up.
+// Each request is counted by its kind and result, and not by values that a client can
+// invent.
 func TestRequests(t *testing.T) {
 	b, policy := newQueue(t), policyOf(t)
 	identify := identifyBy(t, policy)

@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A hangingLog has a disk that hangs, in a write or in a sync, until it is released.
+// A hangingLog hangs in a write or in a sync until it is released.
 type hangingLog struct{ write, sync chan struct{} }
 
 func (l *hangingLog) Append([]engine.Change) error { return nil }
@@ -29,8 +29,8 @@ func (l *hangingLog) Housekeep(int64) int64 { return engine.Never }
 
 func (l *hangingLog) Close() error { return nil }
 
-// Pages for monitors do not wait for the disk. While a sync hangs they say for how long,
-// and in the end that the queue cannot be used; when not even a turn ends, they say so.
+// Pages for monitors do not wait for the disk. They report the duration of a hanging
+// sync, and later that the queue is unusable. If not even a turn ends, they report that.
 func TestPagesDoNotWaitForTheDisk(t *testing.T) {
 	for _, name := range []string{"a sync", "a write"} {
 		t.Run(name, func(t *testing.T) {
@@ -65,10 +65,10 @@ func TestPagesDoNotWaitForTheDisk(t *testing.T) {
 						t.Errorf("beanpole_ready is %s, want %s", got, ready)
 					}
 					if lasts := after(body, "\nbeanpole_journal_sync_under_way_seconds "); lasts == "" || lasts == "0" && time.Since(start) > 0 {
-						t.Errorf("a sync has been under way for %q seconds", lasts)
+						t.Errorf("beanpole_journal_sync_under_way_seconds is %q", lasts)
 					}
 					if strings.Contains(body, "\nbeanpole_jobs{") != seesQueue {
-						t.Errorf("the metrics tell of the queue: %v", !seesQueue)
+						t.Errorf("the metrics include the queue: %v", !seesQueue)
 					}
 				}
 				if seesQueue {
@@ -79,7 +79,7 @@ func TestPagesDoNotWaitForTheDisk(t *testing.T) {
 					want(503, "the journal: a sync of the journal has been under way for 12s", "0")
 				} else {
 					want(503, "no command was executed for a second: a sync of the journal has been under way for 1s", "0")
-					for range 2 * maxLooks { // looks that hang are not for ever more
+					for range 2 * maxLooks { // the number of hanging reads is limited
 						get(t, h, "/readyz", "")
 					}
 				}
@@ -94,27 +94,28 @@ func TestPagesDoNotWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// A deposedLog is the Log of a server that may not decide any more.
+// A deposedLog is the Log of a server that no longer decides.
 type deposedLog struct{ hangingLog }
 
 func (*deposedLog) Flush() (bool, error) { return false, broker.ErrDeposed }
 
-// While the server is deposed pages for monitors say nothing of the queue, and that it cannot be used.
+// While the server is deposed, pages for monitors omit the queue and report that it is
+// unusable.
 func TestPagesWhileDeposed(t *testing.T) {
 	b := broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: new(deposedLog)})
 	defer b.Close()
 	h := New(b, everything())
-	get(t, h, "/readyz", "") // finds out
+	get(t, h, "/readyz", "") // notices the deposition
 	if code, body := get(t, h, "/readyz", ""); code != 503 || !strings.Contains(body, "no longer leads the cluster") {
 		t.Errorf("/readyz: %d %q", code, body)
 	}
 	_, body := get(t, h, "/metrics", "")
 	if after(body, "\nbeanpole_ready ") != "0" || strings.Contains(body, "\nbeanpole_jobs{") || strings.Contains(body, "\nbeanpole_tube") {
-		t.Errorf("the metrics tell of the queue:\n%s", body)
+		t.Errorf("the metrics include the queue:\n%s", body)
 	}
 }
 
-// A monitor hears that a limit refuses what clients put, though the queue can be used.
+// /readyz warns if a limit refuses puts, although the queue is usable.
 func TestRefusalsAreWarnings(t *testing.T) {
 	b := newQueue(t)
 	b.Call(func(e *engine.Engine, now int64) {

@@ -132,7 +132,7 @@ func TestTokenInPut(t *testing.T) {
 	g.end()
 }
 
-// A token in a put never becomes a job, whatever the client's identity, and whether
+// A token in a put never becomes a job, for any identity of the client, whether
 // authentication is required or not.
 func TestTokenIsNoJob(t *testing.T) {
 	p := newAdmission(newPolicy(t, nil, "a", "b"))
@@ -262,7 +262,7 @@ func TestNoTerms(t *testing.T) {
 	g.end()
 }
 
-// A client that does not authenticate has ten seconds, whatever it sends.
+// A client that does not authenticate has ten seconds, regardless of its input.
 func TestAuthTimeout(t *testing.T) {
 	p := newAdmission(newPolicy(t, nil, "a"))
 	p.Required = true

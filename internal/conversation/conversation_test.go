@@ -363,7 +363,7 @@ func TestDeadline(t *testing.T) {
 	g.want("INSERTED 1\n")
 	wantReason(ErrIdle)
 
-	// The same for replies, part of which the kernel buffers.
+	// The same for replies that the kernel partly buffers.
 	g.deaf = true
 	g.send("peek 1\n")
 	wantReason(ErrUnread)

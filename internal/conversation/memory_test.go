@@ -10,7 +10,7 @@ import (
 )
 
 // If all buffers together exceed the limit, the conversation with the largest buffers is
-// closed first, whatever they contain and however recent its progress.
+// closed first, regardless of their contents and of its progress.
 func TestMemoryIsBounded(t *testing.T) {
 	d := newDriver(t)
 	d.shared.Memory.Max = 800_000

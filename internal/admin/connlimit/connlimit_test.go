@@ -21,8 +21,8 @@ import (
 type site struct {
 	t       *testing.T
 	network *memnet.Listener
-	begun   chan string   // receives the path of each request that waits for answer
-	answer  chan struct{} // answers one of them
+	begun   chan string   // receives the path of each waiting request
+	answer  chan struct{} // ends one waiting request
 }
 
 func newSite(t *testing.T, requests int, allows func(net.Addr) bool) *site {
@@ -38,7 +38,8 @@ func newSite(t *testing.T, requests int, allows func(net.Addr) bool) *site {
 	return s
 }
 
-// serve answers: /long when it is told to, /large with a lot, and /read with what it has read.
+// serve waits for a signal on /long, sends much data on /large, and replies on /read with
+// the number of bytes that it has read.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/long":
@@ -87,7 +88,7 @@ func (s *site) dial(request string) net.Conn {
 	return nc
 }
 
-// wantStatus reads a response, and returns its body.
+// wantStatus reads a response, checks its status and returns its body.
 func (s *site) wantStatus(nc net.Conn, status int) string {
 	s.t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(nc), nil)
@@ -109,16 +110,16 @@ func closed(nc net.Conn) bool {
 	return !ok || !timeout.Timeout()
 }
 
-// Clients that stall in any way do not delay probes, and are closed within seconds.
+// Clients that stall in any way do not delay probes, and are disconnected within seconds.
 func TestStuckClients(t *testing.T) {
 	for name, request := range map[string]string{
-		"no request":                             "",
-		"half a header":                          "GET / HTTP/1.1\r\nHost: x\r\n",
-		"a body that does not come":              "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n",
-		"a chunk that does not come":             "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
-		"a body that does not come, and is read": "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n",
-		"a reply that is not read":               get("/large"),
-		"many replies that are not read":         strings.Repeat(get("/large"), 100),
+		"no request":                            "",
+		"half a header":                         "GET / HTTP/1.1\r\nHost: x\r\n",
+		"a missing body":                        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n",
+		"a missing chunk":                       "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"a missing body that the handler reads": "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n",
+		"an unread reply":                       get("/large"),
+		"many unread replies":                   strings.Repeat(get("/large"), 100),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestStuckClients(t *testing.T) {
 				s.wantStatus(s.dial(get("/")), 200)
 				for _, nc := range stuck {
 					if !closed(nc) {
-						t.Fatal("a connection is not closed")
+						t.Fatal("a connection was not closed")
 					}
 				}
 			})
@@ -144,7 +145,7 @@ func TestStuckClients(t *testing.T) {
 	}
 }
 
-// At the limit of concurrent requests probes are served, and others get 503.
+// At the limit of concurrent requests, probes are served, and other requests get 503.
 func TestCrowded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 2, everyone)
@@ -159,7 +160,8 @@ func TestCrowded(t *testing.T) {
 	})
 }
 
-// One address runs three quarters of the requests, and leaves the rest to others.
+// One address can run three quarters of the requests. The rest is reserved for other
+// addresses.
 func TestShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
@@ -206,8 +208,8 @@ func TestAllows(t *testing.T) {
 	})
 }
 
-// A slow handler, a client that sends or reads slowly but steadily, and a stream of events
-// are not cut off.
+// Slow handlers, clients that send or read slowly but steadily, and event streams are not
+// interrupted.
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 4, everyone)
@@ -220,7 +222,7 @@ func TestSlow(t *testing.T) {
 			io.WriteString(sends, "x")
 		}
 		if text := s.wantStatus(sends, 200); text != "100 <nil> <nil>" {
-			t.Errorf("after a slow client's body the handler has %s", text)
+			t.Errorf("after a slow client's body: %s", text)
 		}
 
 		reads := s.dial(get("/large"))
