@@ -113,7 +113,7 @@ func TestMetrics(t *testing.T) {
 		if strings.HasPrefix(line, "beanpole_jobs_memory_") && !strings.Contains(name, "limit") {
 			line = name + " some\n" // as the engine likes
 		}
-		if bucket := strings.Contains(line, "_bucket{"); strings.HasPrefix(line, "beanpole_") && !(bucket && value == last) { // only for large counts
+		if bucket := strings.Contains(line, "_bucket{"); strings.HasPrefix(line, "beanpole_") && !(bucket && value == last) { // skip buckets without further samples
 			got.WriteString(line)
 		}
 		last = value
@@ -325,7 +325,7 @@ func identifyBy(t *testing.T, p *access.Policy) func(*http.Request) (*access.Ide
 	return api.Identify(control)
 }
 
-// policyOf returns a policy with two tokens, one of which does not have the right stats.
+// policyOf returns a policy with two tokens. One of them lacks the right stats.
 func policyOf(t *testing.T) *access.Policy {
 	t.Helper()
 	var c access.Config

@@ -22,12 +22,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// TestStory uses every operation once at least.
+// TestStory uses each operation at least once.
 func TestStory(t *testing.T) {
 	rewrites, transfers := 0, 0
 	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Cluster: oneMember, Transfer: func(_ context.Context, to uint64) (err error) {
 		if transfers++; transfers > 1 {
-			err = errors.New("the leadership was not taken over")
+			err = errors.New("the leadership was not transferred")
 		}
 		return err
 	}, Backup: emptyBackup, Facts: func() admin.Server { return admin.Server{Version: "1.2.3", PID: 9} }, Journal: func() server.JournalStats {
@@ -67,7 +67,7 @@ func TestStory(t *testing.T) {
 
 	r.policies()
 
-	// What a worker holds.
+	// Reserved jobs and connections.
 	worker := r.talk("watch mail", "reserve-job 1")
 	var cs admin.Connections
 	r.want(200, "GET", "/connections", "", &cs)
@@ -129,7 +129,7 @@ func TestStory(t *testing.T) {
 	}
 	r.want(404, "GET", "/tubes/news", "", nil)
 
-	// What has happened.
+	// History.
 	r.sampleServer(100)
 	r.sampleTubes(t.Context(), 100)
 	var past admin.History
@@ -211,7 +211,7 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", task)
 	}
 	r.want(409, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
-	r.throttle.inTurns <- struct{}{} // so that the next one does not end by itself
+	r.throttle.inTurns <- struct{}{} // so that the next export does not end on its own
 	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &task)
 	r.want(204, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
 	<-r.throttle.inTurns
@@ -275,12 +275,12 @@ func TestStory(t *testing.T) {
 	r.schedules()
 	for _, o := range operations() {
 		if id := o.ID; !r.seen[id] {
-			t.Errorf("%s is not in the story", id)
+			t.Errorf("TestStory does not use %s", id)
 		}
 	}
 }
 
-// TestRefused is what the API says to requests that it does not serve.
+// TestRefused checks the errors of invalid requests.
 func TestRefused(t *testing.T) {
 	r := startWith(t, Options{}, server.Options{MaxJobSize: 10}, engine.Options{}, broker.Options{})
 	r.in(func(e *engine.Engine, now int64) {
@@ -386,7 +386,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Each tube has a path, also one whose name is a part of paths.
+// Each tube has a path, even if its name is a path element.
 func TestTubeSegment(t *testing.T) {
 	r := start(t, Options{})
 	for _, name := range []string{".", "..", "/", "//", "a/../b", "a;b", "+", "mail"} {
@@ -399,7 +399,8 @@ func TestTubeSegment(t *testing.T) {
 	}
 }
 
-// Guesses are refused for a while, but not who has a token.
+// After wrong tokens the API refuses further guesses for a while, but not requests with a
+// valid token.
 func TestGuesses(t *testing.T) {
 	known := rightsPolicy(t)
 	r := start(t, Options{Identify: func(h *http.Request) (*access.Identity, bool) {
@@ -428,7 +429,7 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// A long answer is compressed for those who take that.
+// A long response is compressed if the client accepts that.
 func TestCompressed(t *testing.T) {
 	r := start(t, Options{})
 	for i := range 100 {

@@ -18,15 +18,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// lastLine returns the last line of the log, and forgets all lines.
+// lastLine returns the last line of the log, and clears the log.
 func (r *rig) lastLine() string {
 	lines := strings.Split(strings.TrimSuffix(r.log.String(), "\n"), "\n")
 	r.log.Reset()
 	return lines[len(lines)-1]
 }
 
-// Each change has one line in the log, which says who has done what; what only reads, or
-// was not understood, has none. Neither a body nor a token is ever there.
+// The log has one line for each change, with the identity and the operation. Read-only
+// and invalid requests have none. No line contains a body or a token.
 func TestAudit(t *testing.T) {
 	who := rightsPolicy(t)["manage"]
 	put := rightsPolicy(t)["put"]
@@ -58,7 +58,7 @@ func TestAudit(t *testing.T) {
 		{"POST", "/undrain", ``, `operation=undrain` + by + ` result=ok`},
 		{"POST", "/journal/rewrite", ``, `operation=rewriteJournal` + by + ` result="there is no journal`},
 		{"DELETE", "/connections/1", ``, `operation=closeConnection` + by + ` connection=1 closed=mem holding=0 result=ok`},
-		{"GET", "/stats", ``, ``}, // forbidden; the server has a line for that
+		{"GET", "/stats", ``, ``}, // forbidden; the server logs it
 	} {
 		r.do(test.method, test.path, test.body)
 		all := r.log.String()
@@ -71,7 +71,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// The changes that are remembered are those through the protocol, too.
+// The list of changes includes changes through the protocol.
 func TestAuditOfProtocol(t *testing.T) {
 	r := start(t, Options{})
 	r.talk("use mail", "put 0 0 9 1\r\nx", "put 0 0 9 1\r\nx", "pause-tube mail 7", "move-jobs mail news ready", "flush-tube news")
@@ -94,9 +94,9 @@ func TestAuditOfProtocol(t *testing.T) {
 	}
 }
 
-// Changes are found by identity, operation, tube and day, also after a restart. A client
-// that repeats a failing change fills neither the log nor the list, and the next entry has
-// the number of its others.
+// Changes are found by identity, operation, tube and day, also after a restart. If a
+// client repeats a failing change, the log and the list stay short, and the next entry
+// has the number of repetitions.
 func TestListChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.New(history.Options{Limit: history.DefaultLimit})
@@ -144,7 +144,8 @@ func (failedLog) Housekeep(int64) int64        { return engine.Never }
 func (failedLog) Flush() (bool, error)         { return true, nil }
 func (failedLog) Close() error                 { return nil }
 
-// A change that is not durable is no success, and what the journal refuses is not done.
+// A change that is not durable is no success. A change that the journal refuses has no
+// effect.
 func TestJournalFails(t *testing.T) {
 	refuse := engine.OK
 	r := startWith(t, Options{}, server.Options{}, engine.Options{

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A textBackup is a backup of some text, which may fail after it.
+// A textBackup is a backup with some text, followed by an error or not.
 type textBackup struct {
 	text   string
 	err    error
@@ -49,7 +49,7 @@ func TestBackup(t *testing.T) {
 		t.Error(line)
 	}
 
-	// The client is told of a failure by the end of its connection.
+	// The client detects a failure by the end of its connection.
 	next.err = errors.New("the disk cannot be read")
 	func() {
 		defer func() {

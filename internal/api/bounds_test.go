@@ -17,8 +17,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// TestBounds sends every operation a value outside each bound that openapi.yaml states for its
-// input, by HTTP and from within the process. The input is valid in every other respect.
+// TestBounds sends each operation a value outside of each bound that openapi.yaml
+// specifies for its input, by HTTP and from within the process. The rest of the input is
+// valid.
 func TestBounds(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil) })
@@ -52,8 +53,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// outside returns values in JSON that the description of the field excludes. The value null is a
-// member or parameter that is missing.
+// outside returns JSON values that violate the description of the field. The value null
+// stands for a missing member or parameter.
 func outside(f *op.Field) (values []json.RawMessage) {
 	add := func(v any) {
 		text, _ := json.Marshal(v)
@@ -125,7 +126,7 @@ func validInput(o *operation) any {
 	return in
 }
 
-// boundary sends an input whose one field has another value, and returns the status.
+// boundary sends an input with another value in one field, and returns the status.
 func (r *rig) boundary(o *operation, f *op.Field, value json.RawMessage) int {
 	in := validInput(o)
 	if f.Name == "ids" {

@@ -37,7 +37,7 @@ func (r *rig) putAll(tube string, bodies ...string) {
 	})
 }
 
-// find goes over all pages of a search and returns the ids that were found.
+// find reads all pages of a search and returns the found ids.
 func (r *rig) find(path string, query ...string) (ids []uint64, pages int) {
 	r.t.Helper()
 	v := make(url.Values)
@@ -52,7 +52,7 @@ func (r *rig) find(path string, query ...string) (ids []uint64, pages int) {
 			ids = append(ids, j.ID)
 		}
 		if page.Looked < looked {
-			r.t.Fatalf("it has looked at %d jobs, and at %d before", page.Looked, looked)
+			r.t.Fatalf("looked at %d jobs, earlier at %d", page.Looked, looked)
 		}
 		looked = page.Looked
 		if page.Next == "" {
@@ -62,7 +62,7 @@ func (r *rig) find(path string, query ...string) (ids []uint64, pages int) {
 	}
 }
 
-// A search finds what has a text in it, matches a regular expression, or has a value.
+// A search finds jobs by text, regular expression or JSON value.
 func TestSearchBodies(t *testing.T) {
 	r := start(t, Options{})
 	r.putAll("mail",
@@ -114,8 +114,8 @@ func TestSearchBodies(t *testing.T) {
 	r.want(404, "GET", "/tubes/none/search", "", nil)
 }
 
-// A search of all tubes goes over each state of each, however its pages are cut; a page ends when
-// enough was looked at, also if nothing was found.
+// A search of all tubes covers each state of each tube, however its pages are cut. A page
+// ends after a bounded number of jobs, even if none matches.
 func TestSearchAll(t *testing.T) {
 	r := start(t, Options{})
 	var want []uint64
@@ -146,12 +146,13 @@ func TestSearchAll(t *testing.T) {
 			e.PutInto(now, []byte("many"), engine.Spec{TTR: 60}, nil)
 		}
 	})
-	if got, pages := r.find("/tubes/many/search", "q", "needle"); len(got) != 0 || pages < 2 { // more on a machine that is slow: a page ends after a while, too
+	if got, pages := r.find("/tubes/many/search", "q", "needle"); len(got) != 0 || pages < 2 { // more pages on a slow machine, because the time of a page is limited
 		t.Errorf("%d jobs on %d pages", len(got), pages)
 	}
 }
 
-// A task does what is asked for to the jobs that are named or match, and says what it has left out.
+// A task performs its operation on the listed or matching jobs, and reports the skipped
+// ones.
 func TestTasks(t *testing.T) {
 	for _, test := range []struct {
 		request string
@@ -203,7 +204,7 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// What a task cannot be about is refused, and said.
+// Invalid tasks are refused with a reason.
 func TestTasksRefused(t *testing.T) {
 	r := start(t, Options{})
 	r.putAll("mail", "x")
@@ -229,7 +230,7 @@ func TestTasksRefused(t *testing.T) {
 			t.Errorf("%.60s: %d %s, want %s", request, w.Code, w.Body, want)
 		}
 	}
-	// A task on a tube that there is none of finds no jobs: it has one reason less to be refused.
+	// A task on a missing tube finds no jobs, and is not refused.
 	var task admin.Task
 	r.want(202, "POST", "/tubes/none/tasks", `{"do":"delete","state":"ready"}`, &task)
 	if r.want(200, "GET", "/tasks/1?wait=60", "", &task); task.Status != "done" || task.Found != 0 {
@@ -237,8 +238,8 @@ func TestTasksRefused(t *testing.T) {
 	}
 }
 
-// A task can be cancelled. The numbers of tasks that run at once, of tasks of one address, and of
-// tasks that are remembered are limited.
+// A task can be cancelled. The numbers of running tasks, of tasks per address, and of
+// stored tasks are limited.
 func TestManyTasks(t *testing.T) {
 	r := start(t, Options{})
 	running := make(chan struct{}, task.Most)
@@ -257,7 +258,7 @@ func TestManyTasks(t *testing.T) {
 		}
 	}
 	if err := begin("10.0.0.2:1"); err != nil {
-		t.Fatalf("another address has no task, and gets none: %v", err)
+		t.Fatalf("another address has no task, but is refused: %v", err)
 	}
 	for range task.Most {
 		<-running
@@ -290,7 +291,7 @@ func TestManyTasks(t *testing.T) {
 	r.want(400, "GET", "/tasks/1?wait=61", "", nil)
 }
 
-// A task that is refused half-way says why.
+// A task that is refused after some jobs reports the reason.
 func TestTaskFails(t *testing.T) {
 	r := startWith(t, Options{}, server.Options{}, engine.Options{Limits: engine.Limits{
 		Tube: func(name string) engine.TubeLimits {
@@ -315,7 +316,7 @@ func TestTaskFails(t *testing.T) {
 	}
 }
 
-// What was exported is imported as it was, but for what a server gives itself.
+// Import restores exported jobs, except for values that the server assigns.
 func TestExportImport(t *testing.T) {
 	r := start(t, Options{})
 	big := strings.Repeat("x", 60_000)
@@ -354,7 +355,7 @@ func TestExportImport(t *testing.T) {
 	}
 }
 
-// An import says at which line it ends, and how many jobs it has put before.
+// A failed import reports its last line, and the number of jobs put before.
 func TestImportRefused(t *testing.T) {
 	r := startWith(t, Options{}, server.Options{MaxJobSize: 10}, engine.Options{}, broker.Options{})
 	for _, test := range []struct {
@@ -378,7 +379,7 @@ func TestImportRefused(t *testing.T) {
 	r.want(415, "POST", "/import", `{"body":"x","tube":"t"}`, nil)
 }
 
-// A job is changed where nobody holds it.
+// A job can be changed unless a client holds it.
 func TestChangeJob(t *testing.T) {
 	r := start(t, Options{})
 	r.putAll("mail", "a", "b", "c")
@@ -418,7 +419,7 @@ func TestChangeJob(t *testing.T) {
 	})
 }
 
-// FuzzValueAt compares with a reader of whole values.
+// FuzzValueAt compares valueAt with a complete JSON parser.
 func FuzzValueAt(f *testing.F) {
 	for _, body := range []string{`{"a":{"b":[1,{"c":"x"}]}}`, `[[],[1]]`, `{"a\"}":"]","a":1,"a":{"b" : 2}}`, ` { "a" : [ ] } `, `"x"`, `{"\u0061":{"b":"y"}}`, "{\"\xff\":1}"} {
 		f.Add(body, "a", "b")
@@ -458,7 +459,7 @@ func FuzzValueAt(f *testing.F) {
 	})
 }
 
-// A cursor that was made up is refused.
+// An invented cursor is refused.
 func FuzzSearchCursor(f *testing.F) {
 	f.Add("")
 	f.Add(searchCursor{"mail", engine.Buried, engine.Cursor{}, 7}.String())

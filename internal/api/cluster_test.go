@@ -26,7 +26,7 @@ func TestNoCluster(t *testing.T) {
 	r.want(404, "POST", "/cluster/transfer", "", nil)
 }
 
-// through is the way to a leader in the same process.
+// through is a connection to a leader in the same process.
 type through struct {
 	leader http.Handler
 	err    error
@@ -41,14 +41,15 @@ func (t *through) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// A member that does not lead passes on what is about the queue, with the name of who asks, whose rights are the leader's.
+// A follower passes on requests about the queue with the caller's name, and the leader
+// determines the rights.
 func TestLeader(t *testing.T) {
 	known := rightsPolicy(t)
 	leader := start(t, Options{
 		Leader: func() (http.RoundTripper, error) { return nil, nil },
 		IdentifyByName: func(name string, client netip.Addr) (*access.Identity, bool) {
 			if client.String() != "192.0.2.1" {
-				t.Errorf("the leader hears of a client at %v", client)
+				t.Errorf("the leader got the client address %v", client)
 			}
 			return known[name], true
 		},
@@ -73,10 +74,10 @@ func TestLeader(t *testing.T) {
 	who = "manage"
 	follower.want(204, "POST", "/jobs/1/bury", "", nil)
 	if log := leader.log.String(); !strings.Contains(log, "operation=buryJob identity=manage client=192.0.2.1:1234 job=1 tube=default result=ok") {
-		t.Errorf("the leader has logged %s", log)
+		t.Errorf("the leader logged %s", log)
 	}
 	if strings.Contains(follower.log.String(), "buryJob") {
-		t.Errorf("the follower has logged %s", follower.log)
+		t.Errorf("the follower logged %s", follower.log)
 	}
 	who = "stats"
 	follower.want(404, "GET", "/jobs/7", "", nil)
@@ -84,7 +85,8 @@ func TestLeader(t *testing.T) {
 	follower.want(403, "DELETE", "/jobs/1", "", nil)
 	who = "both"
 
-	// Without an answer of the leader what only reads is answered by what the member itself has.
+	// If the leader does not answer, the follower answers read-only requests from its own
+	// queue.
 	way.err = errors.New("no route to host")
 	var p problem
 	follower.want(503, "DELETE", "/jobs/1", "", &p)
@@ -100,7 +102,7 @@ func TestLeader(t *testing.T) {
 	nobody = errors.New("there is no leader")
 	follower.want(404, "GET", "/jobs/1", "", nil)
 
-	// Where only a part of the queue is nothing is answered from that.
+	// If its queue is incomplete, the follower does not use it for answers.
 	partial = true
 	follower.want(503, "GET", "/jobs/1", "", &p)
 	if !strings.Contains(p.Detail, "receiving the queue") {
@@ -111,7 +113,7 @@ func TestLeader(t *testing.T) {
 	way.err = nil
 	follower.want(200, "GET", "/jobs/1", "", nil)
 
-	// What was passed on is not passed on again.
+	// A request that was passed on is not passed on again.
 	partial, way.leader = false, follower.FromMembers()
 	follower.opt.IdentifyByName = leader.opt.IdentifyByName
 	follower.want(503, "DELETE", "/jobs/1", "", nil)
@@ -143,7 +145,8 @@ func TestChangeAwaitsLeader(t *testing.T) {
 	})
 }
 
-// A member that does not lead passes on all of a file of jobs, also if nobody says how long that is, as the console.
+// A follower passes on a complete file of jobs, even if its length is unknown, as from
+// the console.
 func TestLeaderTakesFile(t *testing.T) {
 	leader := start(t, Options{
 		Leader:         func() (http.RoundTripper, error) { return nil, nil },
@@ -166,7 +169,7 @@ func TestLeaderTakesFile(t *testing.T) {
 	}
 }
 
-// over is the way to a leader by the network.
+// over is a network connection to a leader.
 type over struct {
 	http.Transport
 	to string
@@ -177,7 +180,7 @@ func (o *over) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.Transport.RoundTrip(r)
 }
 
-// What is wrong with the cluster is among what needs attention.
+// The findings include problems of the cluster.
 func TestClusterFindings(t *testing.T) {
 	up := func(id uint64, role admin.Role, version string) admin.ClusterMember {
 		return admin.ClusterMember{ID: id, Address: "host:1", Role: role, Reachable: true, Version: version}

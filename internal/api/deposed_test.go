@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// An epochLog is the Log of a server that decides until its epoch is over.
+// An epochLog is the Log of a server that decides until the epoch ends.
 type epochLog struct{ over atomic.Bool }
 
 func (l *epochLog) Append([]engine.Change) error { return l.err() }
@@ -35,7 +35,7 @@ func (l *epochLog) err() error {
 	return nil
 }
 
-// startActive starts a rig with some jobs, whose server decides until the log says otherwise.
+// startActive starts a rig with some jobs. Its server decides until the log's epoch ends.
 func startActive(t *testing.T) (*rig, *epochLog) {
 	t.Helper()
 	log := new(epochLog)
@@ -44,7 +44,8 @@ func startActive(t *testing.T) (*rig, *epochLog) {
 	return r, log
 }
 
-// While a server that was deposed has no other engine nothing is answered as if it had looked into its own, or done something there.
+// A deposed server without a new engine does not answer from its old one, and reports no
+// change as done.
 func TestNothingIsKnownWhileDeposed(t *testing.T) {
 	r, log := startActive(t)
 	r.sampleTubes(t.Context(), 1)
@@ -71,7 +72,7 @@ func TestNothingIsKnownWhileDeposed(t *testing.T) {
 	}
 }
 
-// A change that was made in an epoch that is over by then may last, or not.
+// A change at the end of an epoch can be lost or not, and the error states that.
 func TestChangeWhileDeposed(t *testing.T) {
 	r, log := startActive(t)
 	log.over.Store(true)
@@ -81,7 +82,7 @@ func TestChangeWhileDeposed(t *testing.T) {
 	}
 }
 
-// A slowClient does something when the first part of an answer comes.
+// A slowClient calls a function when the first part of a response arrives.
 type slowClient struct {
 	httptest.ResponseRecorder
 	first func()
@@ -97,7 +98,7 @@ func (c *slowClient) Write(p []byte) (int, error) {
 	return c.ResponseRecorder.Write(p)
 }
 
-// aborted reports whether the answer to a request is broken off, and returns what has come of it.
+// aborted returns the response to a request, and reports whether it was aborted.
 func (r *rig) aborted(path string, first func()) (text string, aborted bool) {
 	w := &slowClient{*httptest.NewRecorder(), first}
 	defer func() {
@@ -110,23 +111,24 @@ func (r *rig) aborted(path string, first func()) (text string, aborted bool) {
 	return
 }
 
-// An export that meets the end of the epoch has no job twice, and is broken off.
+// If the epoch ends during an export, the export is aborted and contains no job twice.
 func TestExportWhileDeposed(t *testing.T) {
 	r, log := startActive(t)
 	text, aborted := r.aborted("/export", func() { log.over.Store(true) })
 	if !aborted {
-		t.Error("it looks whole")
+		t.Error("the export looks complete")
 	}
 	seen := make(map[string]bool)
 	for line := range strings.Lines(text) {
 		if seen[line] {
-			t.Fatalf("it has %s twice", line)
+			t.Fatalf("the export has %s twice", line)
 		}
 		seen[line] = true
 	}
 }
 
-// What takes several turns ends when another engine comes in between: what it has found in the old one means nothing there.
+// A request of several turns fails if the engine is replaced between them, because
+// positions in the old engine have no meaning in the new one.
 func TestEngineIsReplaced(t *testing.T) {
 	for _, ask := range []struct{ method, path, body string }{
 		{"GET", "/search?q=x", ""}, {"GET", "/tubes/mail/search?q=x", ""}, {"GET", "/tubes/mail/jobs?state=ready&limit=2000", ""},
@@ -159,15 +161,15 @@ func TestEngineIsReplaced(t *testing.T) {
 	}
 }
 
-// An export that meets another engine is broken off.
+// If the engine is replaced during an export, the export is aborted.
 func TestExportMeetsAnotherEngine(t *testing.T) {
 	r, log := startActive(t)
 	if _, aborted := r.aborted("/export", func() { r.replaceEngine(log) }); !aborted {
-		t.Error("it looks whole")
+		t.Error("the export looks complete")
 	}
 }
 
-// A task that meets another engine fails.
+// If the engine is replaced during a task, the task fails.
 func TestTaskMeetsAnotherEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := startActive(t)
@@ -182,8 +184,8 @@ func TestTaskMeetsAnotherEngine(t *testing.T) {
 	})
 }
 
-// replaceEngine deposes the broker, and gives it another engine, which has tubes of the
-// same names.
+// replaceEngine deposes the broker and gives it another engine with tubes of the same
+// names.
 func (r *rig) replaceEngine(log *epochLog) {
 	log.over.Store(true)
 	r.broker.Replace(func(*engine.Engine) *engine.Engine {

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// An other is another server, for tests.
+// An other is a simulated upstream server.
 type other struct {
 	asked []string // routes
 	err   error
@@ -31,7 +31,7 @@ func (o *other) Do(_ context.Context, route string, _, out any) error {
 
 func (o *other) Close() {}
 
-// elsewhere returns the operations of another server as a handler, which only tests have.
+// elsewhere returns the operations of an upstream server as a handler.
 func (r *rig) elsewhere(name string, readOnly bool, server Upstream) http.Handler {
 	r.AddServer(name, readOnly, server)
 	mux := http.NewServeMux()
@@ -48,8 +48,8 @@ func ask(h http.Handler, method, path, body string) (int, string) {
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-// Another server does what an operation asks for only for those who may see all here, and changes something only for those who
-// may do everything, unless it can only be looked at.
+// Operations of an upstream server require rights on all local tubes, stats for reading
+// and all rights for changes. A read-only upstream refuses changes.
 func TestElsewhereRights(t *testing.T) {
 	known := rightsPolicy(t)
 	all, err := access.New(access.Config{})
@@ -77,7 +77,7 @@ func TestElsewhereRights(t *testing.T) {
 		}
 		who = "nobody that there is"
 		if code, _ := ask(h, "GET", "/stats", ""); code != http.StatusUnauthorized {
-			t.Errorf("somebody unknown: %d", code)
+			t.Errorf("an unauthenticated client: %d", code)
 		}
 	}
 	if log := r.log.String(); !strings.Contains(log, "operation=deleteJob") || !strings.Contains(log, "server=far") {
@@ -91,7 +91,7 @@ func TestElsewhereRights(t *testing.T) {
 	}
 }
 
-// A server that does not answer is not asked again at once.
+// A server that does not answer is not asked again immediately.
 func TestElsewhereAway(t *testing.T) {
 	r := start(t, Options{})
 	o := &other{err: errors.New("no route to host")}
@@ -106,7 +106,8 @@ func TestElsewhereAway(t *testing.T) {
 	}
 }
 
-// far starts another beanpole that is managed with a token, and returns it by way of here.
+// far starts another beanpole that requires a token, and returns it with a handler that
+// reaches it through here.
 func far(t *testing.T, here *rig) (there *rig, h http.Handler) {
 	t.Helper()
 	const token = "token-of-the-other-server-01234"
@@ -131,7 +132,7 @@ func far(t *testing.T, here *rig) (there *rig, h http.Handler) {
 	return there, here.elsewhere("far", false, NewRemote(s.URL, func() (string, error) { return token, nil }, nil))
 }
 
-// step is a request to another server, and what must be in the answer.
+// step is a request to another server, and a part of the expected response.
 type step struct {
 	method, path, body string
 	status             int
@@ -147,7 +148,7 @@ func steps(t *testing.T, h http.Handler, all ...step) {
 	}
 }
 
-// Another beanpole does what it is asked for, with the token of the configuration.
+// Another beanpole executes operations with the configured token.
 func TestRemote(t *testing.T) {
 	here := start(t, Options{})
 	there, h := far(t, here)
@@ -185,7 +186,8 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// What the client has shown of itself stays here; what is no API of a beanpole is said to be none, and leads nowhere else.
+// Credentials of the client are not forwarded. A response that is not from a beanpole API
+// is an error, and its redirects are not followed.
 func TestRemoteStrangers(t *testing.T) {
 	here := start(t, Options{})
 	followed := false

@@ -37,7 +37,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, path, body string) {
 		u, err := url.ParseRequestURI(Prefix + path)
 		if err != nil || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || method == "" || method == "CONNECT" {
-			t.Skip("the HTTP server does not let it in")
+			t.Skip("the HTTP server rejects the request")
 		}
 		r := start(t, Options{})
 		r.in(func(e *engine.Engine, now int64) {

@@ -29,7 +29,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated files")
 
-// What is generated from the table of operations and their types is as it is in the tree:
+// The generated files equal those in the tree:
 //
 //	go test ./internal/api -run TestGenerated -update
 func TestGenerated(t *testing.T) {
@@ -52,11 +52,11 @@ func golden(t *testing.T, file string, text []byte) {
 		}
 	}
 	if is, err := os.ReadFile(file); err != nil || !bytes.Equal(is, text) {
-		t.Errorf("%s is not what the table of operations says: go test ./internal/api -run TestGenerated -update (%v)", file, err)
+		t.Errorf("%s differs from the table of operations; run go test ./internal/api -run TestGenerated -update (%v)", file, err)
 	}
 }
 
-// A generator writes what follows from the table.
+// A generator writes the files that follow from the table of operations.
 type generator struct {
 	comments map[string]string  // of a method by its name, of a field by both names
 	schemas  map[string]*object // components
@@ -93,7 +93,7 @@ func readComments(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// comment returns that of a field, which may be one of an embedded struct.
+// comment returns the comment of a field, which can belong to an embedded struct.
 func (g *generator) comment(t reflect.Type, f *reflect.StructField) string {
 	for _, i := range f.Index[:len(f.Index)-1] {
 		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {
@@ -103,7 +103,7 @@ func (g *generator) comment(t reflect.Type, f *reflect.StructField) string {
 	return g.comments[t.Name()+"."+f.Name]
 }
 
-// needs says which rights an operation needs, as a sentence.
+// needs describes the required rights of an operation as a sentence.
 func needs(n rights.Need) string {
 	if n == rights.Free {
 		return "Needs no right."
@@ -122,18 +122,18 @@ func needsOn(n rights.Need) (set, on string) {
 	}[n.Place]
 }
 
-// said returns what the comment of an operation's method says, in a line and in a text.
+// said returns the summary and the text of the comment of an operation's method.
 func (g *generator) said(o *operation) (summary, text string) {
 	summary, text, _ = strings.Cut(strings.TrimSuffix(g.comments[o.name()], "\n"), ".\n\n")
 	return strings.TrimSuffix(strings.TrimPrefix(summary, o.name()+" is "+o.Route+". "), "."), text
 }
 
-// name is that of the method of the client.
+// name returns the name of the client's method.
 func (o *operation) name() string { return strings.ToUpper(o.ID[:1]) + o.ID[1:] }
 
 var nothing = reflect.TypeFor[admin.None]()
 
-// An asked is a transport that notes what a client asks for.
+// An asked is a transport that records the requests of a client.
 type asked struct {
 	route string
 	types []reflect.Type
@@ -149,7 +149,7 @@ func (a *asked) Do(_ context.Context, route string, in, out any) error {
 	return nil
 }
 
-// methods compares those of the client, and their comments, with the table.
+// methods compares the client's methods and their comments with the table.
 func (g *generator) methods(t *testing.T) {
 	var got asked
 	c := reflect.ValueOf(admin.On(&got))
@@ -170,8 +170,8 @@ func (g *generator) methods(t *testing.T) {
 			t.Errorf("the comment of %s begins with %q, want %q", o.name(), summary, o.name()+" is "+o.Route+". ")
 		}
 	}
-	if n := c.NumMethod(); n != len(operations())+1 { // and Do
-		t.Errorf("the client has %d methods, and there are %d operations", n, len(operations()))
+	if n := c.NumMethod(); n != len(operations())+1 { // including Do
+		t.Errorf("the client has %d methods for %d operations", n, len(operations()))
 	}
 }
 
@@ -199,7 +199,8 @@ func rightsTable() string {
 	return b.String()
 }
 
-// An object is a mapping of YAML; a flow is a list on one line, and a number is as it is written.
+// An object is a YAML mapping, a flow is a list on one line, and a number keeps its
+// notation.
 type (
 	object struct{ yaml.Node }
 	flow   []any
@@ -407,7 +408,7 @@ func (g *generator) body(o *operation) *object {
 	return content("application/json", schema.set("properties", members))
 }
 
-// schema returns that of a type, with what the tag of its field says.
+// schema returns the schema of a type, with the constraints in the tag of its field.
 func (g *generator) schema(t reflect.Type, tag reflect.StructTag, comment string) *object {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -476,7 +477,7 @@ func (g *generator) schema(t reflect.Type, tag reflect.StructTag, comment string
 	return s
 }
 
-// optional reports whether a field is one of a struct that may be nil.
+// optional reports whether a field belongs to a struct that can be nil.
 func optional(t reflect.Type, index []int) bool {
 	return len(index) > 1 && t.Field(index[0]).Type.Kind() == reflect.Pointer
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// document is the description, read once.
+// document is the parsed description.
 var document = sync.OnceValue(func() *openapi3.T {
 	doc, err := openapi3.NewLoader().LoadFromData(description)
 	if err != nil {
@@ -83,7 +83,7 @@ func startWith(t *testing.T, opt Options, sopt server.Options, eopt engine.Optio
 	return r
 }
 
-// in runs something within a turn.
+// in runs a function in a turn.
 func (r *rig) in(f func(e *engine.Engine, now int64)) {
 	r.t.Helper()
 	if err := r.broker.Call(f); err != nil {
@@ -116,7 +116,7 @@ func (r *rig) talk(lines ...string) net.Conn {
 	return nc
 }
 
-// newRequest returns a request as curl would send it.
+// newRequest returns a request like one of curl.
 func newRequest(method, path, body string) *http.Request {
 	h := httptest.NewRequest(method, Prefix+path, strings.NewReader(body))
 	if body != "" {
@@ -125,7 +125,7 @@ func newRequest(method, path, body string) *http.Request {
 	return h
 }
 
-// do sends a request, and holds it and the response against the description.
+// do sends a request, and checks the request and the response against the description.
 func (r *rig) do(method, path, body string) (status int, response string) {
 	r.t.Helper()
 	return r.send(newRequest(method, path, body), body)
@@ -139,8 +139,8 @@ func (r *rig) send(h *http.Request, body string) (status int, response string) {
 	return w.Code, strings.TrimSuffix(w.Body.String(), "\n")
 }
 
-// want sends a request, which must have a status, and reads the response into a value if
-// one is given.
+// want sends a request, checks its status, and decodes the response into a value if one
+// is given.
 func (r *rig) want(status int, method, path, body string, into any) string {
 	r.t.Helper()
 	code, response := r.do(method, path, body)
@@ -155,17 +155,17 @@ func (r *rig) want(status int, method, path, body string, into any) string {
 	return response
 }
 
-// sweep lets a task do something to jobs of a tube, and returns how it has ended.
+// sweep runs a task on jobs of a tube, and returns it after its end.
 func (r *rig) sweep(tube, body string) (task admin.Task) {
 	r.t.Helper()
 	r.want(202, "POST", "/tubes/"+tube+"/tasks?wait=60", body, &task)
 	if task.Ended == "" {
-		r.t.Fatalf("the task goes on: %+v", task)
+		r.t.Fatalf("the task has not ended: %+v", task)
 	}
 	return task
 }
 
-// stream sends jobs in JSON, a line each, and returns the response, which must be that they were put.
+// stream imports jobs from JSON lines, which must succeed, and returns the response.
 func (r *rig) stream(path, lines string) string {
 	r.t.Helper()
 	code, response := r.sendStream(path, lines)
@@ -182,8 +182,8 @@ func (r *rig) sendStream(path, lines string) (status int, response string) {
 	return r.send(h, lines)
 }
 
-// conforms fails the test if a response is not as it is described, or if a request was
-// served that is not.
+// conforms fails the test if a response violates the description, or if an invalid
+// request was served.
 func (r *rig) conforms(h *http.Request, body string, w *httptest.ResponseRecorder) {
 	r.t.Helper()
 	_, pattern := r.mux.Handler(h)
@@ -208,13 +208,13 @@ func (r *rig) conforms(h *http.Request, body string, w *httptest.ResponseRecorde
 		r.seen[in.Route.Operation.OperationID] = true
 		in.Request.Body = io.NopCloser(strings.NewReader(body))
 		if err := openapi3filter.ValidateRequest(h.Context(), in); err != nil {
-			r.t.Errorf("%s %s %s was served, but openapi.yaml says: %v", h.Method, h.URL, body, err)
+			r.t.Errorf("%s %s %s was served, but violates openapi.yaml: %v", h.Method, h.URL, body, err)
 		}
 	}
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: w.Code, Header: w.Header(), Options: in.Options}
 	out.SetBodyBytes(w.Body.Bytes())
 	if err := openapi3filter.ValidateResponse(h.Context(), out); err != nil {
-		r.t.Errorf("%s %s: the response is not as openapi.yaml says: %v\n%s", h.Method, h.URL, err, w.Body)
+		r.t.Errorf("%s %s: the response violates openapi.yaml: %v\n%s", h.Method, h.URL, err, w.Body)
 	}
 }
 

@@ -67,9 +67,9 @@ func (r *rig) someJobs(tube string, n int) {
 	})
 }
 
-// The points of minutes and hours have what happened in the server and in each tube, with
-// the durations. A new server with the same directory continues them; a tube keeps its
-// history when it is gone.
+// The minute and hour points contain the events of the server and of each tube, and
+// durations. A new server with the same directory continues them. A tube keeps its
+// history after its end.
 func TestMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fsys := memfs.New()
@@ -159,8 +159,8 @@ func TestHistoryOfLeader(t *testing.T) {
 	})
 }
 
-// The samples of a tube are in their order. A counter that decreases is of a new tube of
-// the same name.
+// The samples of a tube are in order. A decreasing counter belongs to a new tube with the
+// same name.
 func TestTubeSamples(t *testing.T) {
 	r := start(t, Options{})
 	r.someTubes(2)
@@ -193,7 +193,8 @@ func TestTubeSamples(t *testing.T) {
 	}
 }
 
-// Of more tubes than are remembered those are that matter most, also if they came last.
+// If there are more tubes than the limit, the most important ones are sampled, even if
+// they are the newest.
 func TestTubesKept(t *testing.T) {
 	r := start(t, Options{})
 	for i := range tubesKept {
@@ -227,8 +228,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Where there are more tubes than have samples, all are looked at once a minute only; a
-// tube that goes makes room at once.
+// If there are more tubes than samples, the server reads all tubes only once a minute. A
+// removed tube frees its place at once.
 func TestManyTubes(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) {
@@ -260,15 +261,15 @@ func TestManyTubes(t *testing.T) {
 	}
 	r.sampleTubes(t.Context(), lookStep+tubeStep)
 	if n, _ := samples(); n != tubesKept-1 {
-		t.Errorf("%d tubes have samples, and one is gone", n)
+		t.Errorf("%d tubes have samples after one tube was removed", n)
 	}
 	r.sampleTubes(t.Context(), lookStep+2*tubeStep)
 	if n, _ := samples(); n != tubesKept || r.history.looked != lookStep+2*tubeStep {
-		t.Errorf("%d tubes have samples, and there is room for one; looked at %d", n, r.history.looked)
+		t.Errorf("%d tubes have samples although one place is free; read %d tubes", n, r.history.looked)
 	}
 }
 
-// Lists that may be old share a survey, until something is changed through the API.
+// Lists that accept old data share a survey, until a change through the API.
 func TestSharedSurvey(t *testing.T) {
 	r := start(t, Options{})
 	r.someTubes(2)
@@ -283,7 +284,7 @@ func TestSharedSurvey(t *testing.T) {
 	before := matching(time.Hour)
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("t-1"), engine.Spec{TTR: 9}, nil) })
 	if got := matching(time.Hour); got != before {
-		t.Errorf("%d jobs, and %d in a list that may be old", before, got)
+		t.Errorf("%d jobs, and %d in a list that can be old", before, got)
 	}
 	if got := matching(0); got != before+1 {
 		t.Errorf("%d jobs in a list of now, want %d", got, before+1)
@@ -294,7 +295,7 @@ func TestSharedSurvey(t *testing.T) {
 	}
 }
 
-// How much has been added is said with the time in which it was.
+// Growth is reported together with its time span.
 func TestGrowth(t *testing.T) {
 	r := start(t, Options{})
 	bury := func() {

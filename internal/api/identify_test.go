@@ -13,7 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// What a request shows of who sends it. That a token is there counts, also if it is empty.
+// TestEvidence checks the evidence of identity in a request. A token counts even if it is
+// empty.
 func TestEvidence(t *testing.T) {
 	certificate := &x509.Certificate{}
 	user, nobody := access.UnixUser{ID: 1234, Known: true}, access.UnixUser{}
@@ -50,7 +51,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// Who is not known is told how to be.
+// The response to an unauthenticated request names the way to authenticate.
 func TestUnknown(t *testing.T) {
 	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return nil, false }})
 	w := httptest.NewRecorder()

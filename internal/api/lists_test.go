@@ -11,9 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Jobs are listed in their order, page by page, each once, in every state.
+// Jobs of every state are listed in order, page by page, each once.
 func TestPagesOfJobs(t *testing.T) {
-	const jobs = 600 // more than a turn tells
+	const jobs = 600 // more than one turn lists
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) {
 		s := e.Open(nil)
@@ -60,7 +60,7 @@ func TestPagesOfJobs(t *testing.T) {
 	}
 }
 
-// With bodies each job has its own, and large ones make a page shorter.
+// Each listed job has its own body, and large bodies shorten a page.
 func TestPagesWithBodies(t *testing.T) {
 	r := start(t, Options{})
 	bodies := []string{"text", "\xff\xfe", "", strings.Repeat("x", largestBody+1), strings.Repeat("y", largestBody/2), strings.Repeat("z", largestBody/2), "last"}
@@ -93,11 +93,12 @@ func TestPagesWithBodies(t *testing.T) {
 		t.Errorf("jobs %v on pages of %v", got, sizes)
 	}
 	if list := r.want(200, "GET", "/tubes/mail/jobs?state=ready&bodies=false", "", nil); strings.Contains(list, `"body`) {
-		t.Error("there are bodies that were not asked for")
+		t.Error("the list has bodies without a request for them")
 	}
 }
 
-// A page costs no more than its jobs: its turn ends with them, however many there are, and is the last one.
+// A page costs no more than its jobs: its last turn ends after them, even if the tube has
+// more.
 func TestShortPage(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) {

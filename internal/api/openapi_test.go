@@ -16,7 +16,7 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// Whatever the API answers outside of operations is a problem, too.
+// Errors outside of operations are also problem documents.
 func TestOutsideOperations(t *testing.T) {
 	r := start(t, Options{})
 	for _, test := range []struct {
@@ -47,8 +47,8 @@ func TestOutsideOperations(t *testing.T) {
 	}
 }
 
-// A page of another origin cannot make a browser change something; a page of this one,
-// and what is no browser, can.
+// A page of another origin cannot make a browser change the server. Pages of this origin,
+// and programs, can.
 func TestBrowsers(t *testing.T) {
 	r := start(t, Options{})
 	for _, test := range []struct {

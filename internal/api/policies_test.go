@@ -16,7 +16,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// policies is the part of the story about them; the configuration says max-releases=9 of every tube.
+// policies is the part of TestStory about policies. The configuration sets max-releases=9
+// for every tube.
 func (r *rig) policies() {
 	t := r.t
 	var p admin.Policy
@@ -69,14 +70,15 @@ func (r *rig) policies() {
 	}
 }
 
-// A pause of a pattern holds for tubes that come later, and for those that wait for them; it ends for all in their order.
+// A pause of a pattern applies to new tubes and their waiting workers. When it ends, the
+// workers are served.
 func TestPauseOfPattern(t *testing.T) {
 	r := start(t, Options{})
 	r.want(200, "PATCH", "/policies/mail-*", `{"set":{"paused":"1h"}}`, nil)
 	worker := r.talk("watch mail-1", "reserve")
 	r.want(201, "POST", "/tubes/mail-1/jobs", `{"body":"x"}`, nil)
 	var tube admin.Tube
-	for tube.Waiting == 0 { // the server may not have read the reserve yet
+	for tube.Waiting == 0 { // until the server has read the reserve
 		r.want(200, "GET", "/tubes/mail-1", "", &tube)
 	}
 	if tube.PauseLeft < 3500 || tube.PauseLeft > 3600 || tube.Jobs.Ready != 1 {
@@ -90,8 +92,9 @@ func TestPauseOfPattern(t *testing.T) {
 	}
 }
 
-// A dead tube needs rights where the jobs go, for a pattern on each tube that it can name. Only
-// clients with a right on a dead tube see its name, as on the origin of a job.
+// Setting a dead tube requires rights on the destination, for a pattern on each possible
+// tube. Only clients with a right on a dead tube, or on the origin of a job, see its
+// name.
 func TestDeadTubeRights(t *testing.T) {
 	p, err := access.New(access.Config{
 		Identities: []access.IdentityConfig{{Name: "mgr", UnixUsers: []uint32{1}}, {Name: "viewer", UnixUsers: []uint32{2}}},
@@ -139,8 +142,8 @@ func TestDeadTubeRights(t *testing.T) {
 	}
 }
 
-// A policy needs the right on every tube of its pattern. The number of patterns is limited, and
-// some are kept for clients that manage every tube.
+// A policy requires the right on every tube of its pattern. The number of patterns is
+// limited, and some are reserved for clients that manage every tube.
 func TestPolicyRights(t *testing.T) {
 	rule := func(tubes ...string) access.RuleConfig {
 		return access.RuleConfig{Identities: []string{"*"}, Tubes: tubes, Rights: rights.Manage | rights.Stats}
@@ -159,7 +162,7 @@ func TestPolicyRights(t *testing.T) {
 	var all admin.Policies
 	r.want(200, "GET", "/policies", "", &all)
 	if slices.ContainsFunc(all.Policies, func(p admin.Policy) bool { return p.Source == "file" }) || len(all.Policies) != 4 {
-		t.Errorf("what is said of tubes without the right is shown: %+v", all)
+		t.Errorf("values of tubes without the right are shown: %+v", all)
 	}
 	fill := func(most int) {
 		r.in(func(e *engine.Engine, _ int64) {

@@ -15,7 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// TestReserved lists the jobs of three workers page by page, the longest held first, with the details that each caller may see.
+// TestReserved lists the jobs of three workers page by page, the longest held first, with
+// the details that each caller can see.
 func TestReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := rightsPolicy(t)
@@ -65,7 +66,8 @@ func TestReserved(t *testing.T) {
 	})
 }
 
-// TestClasses counts the classes of all jobs and of a sample. Jobs of other states are not counted.
+// TestClasses counts the classes of all jobs and of a sample. Jobs in other states are
+// not counted.
 func TestClasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, Options{})

@@ -20,8 +20,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// rightsPolicy has an identity for each right on every tube, named as the right, and
-// some on single tubes.
+// rightsPolicy has an identity for each right on all tubes, with the right's name, and
+// some for single tubes.
 func rightsPolicy(t *testing.T) map[string]*access.Identity {
 	t.Helper()
 	var c access.Config
@@ -55,8 +55,8 @@ func rightsPolicy(t *testing.T) map[string]*access.Identity {
 	return known
 }
 
-// TestRights is the table of every operation against every right: on all tubes, on the
-// tube that the operation is about, and on another.
+// TestRights tries every operation with every right: on all tubes, on the operation's
+// tube, and on another tube.
 func TestRights(t *testing.T) {
 	var names []string
 	known := rightsPolicy(t)
@@ -64,7 +64,7 @@ func TestRights(t *testing.T) {
 		names = append(names, name)
 	}
 	everybody := strings.Join(names, ", ")
-	allowed := make(map[string]string) // by operation: who may
+	allowed := make(map[string]string) // the permitted identities, by operation
 	for who, ids := range map[string]string{
 		"stats, stats mail, stats other, both, both mail, both other": "getStats getAttention getCluster listTubes listPolicies listReserved listSchedules",
 		"stats, both":                        "getHistory listConnections getConnection",
@@ -129,11 +129,11 @@ func TestRights(t *testing.T) {
 			}
 			switch {
 			case may && code >= 300:
-				t.Errorf("%s may not %s: %d %s", name, op.ID, code, body)
+				t.Errorf("%s must not %s: %d %s", name, op.ID, code, body)
 			case !may && code != http.StatusForbidden:
-				t.Errorf("%s may %s: %d %s", name, op.ID, code, body)
+				t.Errorf("%s is allowed to %s: %d %s", name, op.ID, code, body)
 			case !may && r.everything() != before:
-				t.Errorf("%s may not %s, but something has changed:\n%s\n%s", name, op.ID, before, r.everything())
+				t.Errorf("%s must not %s, but the queue changed:\n%s\n%s", name, op.ID, before, r.everything())
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (r *rig) dead(origin, to string) (id uint64) {
 	return id
 }
 
-// everything is what can be seen of the queue, as text.
+// everything returns the visible state of the queue as text.
 func (r *rig) everything() string {
 	var text []byte
 	r.in(func(e *engine.Engine, _ int64) {
@@ -166,7 +166,8 @@ func (r *rig) everything() string {
 	return string(text)
 }
 
-// Who may see some tubes only sees those, and bodies only with the right to peek.
+// A client with rights on some tubes sees only those, and bodies only with the right
+// peek.
 func TestPartlyVisible(t *testing.T) {
 	known := rightsPolicy(t)
 	var who *access.Identity
@@ -196,16 +197,16 @@ func TestPartlyVisible(t *testing.T) {
 	who = nil
 	h := newRequest("GET", "/stats", "")
 	if code, _ := r.send(h, ""); code != 401 {
-		t.Errorf("nobody: %d", code)
+		t.Errorf("without an identity: %d", code)
 	}
 	for _, want := range []string{`identity="stats mail" refused=getJob`, `identity="" refused="getStats without a token that is known"`} {
 		if !strings.Contains(refusals.String(), `msg="a client was refused" client=192.0.2.1:1234 `+want) {
-			t.Errorf("the log does not say %s:\n%s", want, &refusals)
+			t.Errorf("the log has no line %s:\n%s", want, &refusals)
 		}
 	}
 }
 
-// Dead jobs are brought back to tubes that their caller may manage, and nowhere else.
+// Redrive moves dead jobs only to tubes that the caller can manage.
 func TestRedrive(t *testing.T) {
 	known := rightsPolicy(t)
 	who := known["manage mail"]

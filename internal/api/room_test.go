@@ -11,13 +11,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A job that limits or a draining server will refuse is not read.
+// The server does not read a job that limits or draining will refuse.
 func TestRefusedJobIsNotRead(t *testing.T) {
 	const memory = 200_000
 	for _, test := range []struct {
 		name   string
 		size   int
-		length int64 // that the request tells
+		length int64 // content length of the request
 		limits engine.Limits
 		drains bool
 		status int
@@ -49,7 +49,7 @@ func TestRefusedJobIsNotRead(t *testing.T) {
 				t.Errorf("%d after %d bytes, want %d after %d at most: %s", w.Code, *read, test.status, test.read, w.Body)
 			}
 			if limit := map[string]string{"a tube that is full": "[[limit]] jobs", "more than is left": "max-memory"}[test.name]; !strings.Contains(w.Body.String(), limit) {
-				t.Errorf("the answer does not name the limit %s: %s", limit, w.Body)
+				t.Errorf("the response does not name the limit %s: %s", limit, w.Body)
 			}
 		})
 	}

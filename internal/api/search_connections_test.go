@@ -12,14 +12,14 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// sorted returns the ids of the connections that all pages have together, and how often a page was asked for.
+// sorted returns the ids of the connections on all pages.
 func (r *rig) sorted(query string, limit int) (ids string) {
 	r.t.Helper()
 	for cursor, more := "", true; more; more = cursor != "" {
 		var page admin.Connections
 		r.want(200, "GET", fmt.Sprintf("/connections?limit=%d&%s&cursor=%s", limit, query, url.QueryEscape(cursor)), "", &page)
 		if page.Matching == nil {
-			r.t.Fatalf("%s: the page does not say how many match", query)
+			r.t.Fatalf("%s: the page has no number of matches", query)
 		}
 		for _, c := range page.Connections {
 			ids += fmt.Sprint(c.ID, " ")
@@ -31,7 +31,8 @@ func (r *rig) sorted(query string, limit int) (ids string) {
 	return strings.TrimSpace(ids)
 }
 
-// Connections come in any order, with any filter, page by page, each once, while time goes on.
+// Connections are listed in each order, with each filter, page by page, each once, while
+// time passes.
 func TestSortConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -73,7 +74,7 @@ func TestSortConnections(t *testing.T) {
 	})
 }
 
-// Addresses are in the order of their bytes, page by page.
+// Addresses are sorted by their bytes, page by page.
 func TestSortByAddress(t *testing.T) {
 	r := start(t, Options{})
 	for range 5 {

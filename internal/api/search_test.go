@@ -23,7 +23,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// someTubes puts i jobs into the tube t-i, for i up to n, and one that is buried into every tenth.
+// someTubes creates n tubes with increasing numbers of jobs, and a buried job in every
+// tenth.
 func (r *rig) someTubes(n int) {
 	r.in(func(e *engine.Engine, now int64) {
 		for i := range n {
@@ -47,11 +48,11 @@ func names(tubes []admin.Tube) string {
 	return strings.Join(all, " ")
 }
 
-// Tubes come in any order, with any filter, page by page, each once; and what matches is
-// counted.
+// Tubes are listed in each order, with each filter, page by page, each once, and matches
+// are counted.
 func TestSearchTubes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long, and without -short it runs in any case")
+		t.Skip("takes long")
 	}
 	r := start(t, Options{})
 	r.someTubes(40)
@@ -96,7 +97,7 @@ func TestSearchTubes(t *testing.T) {
 	}
 }
 
-// A search shows nobody a tube that it may not see, nor counts it.
+// A search neither shows nor counts tubes on which the caller has no right.
 func TestSearchRights(t *testing.T) {
 	known := rightsPolicy(t)
 	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return known["stats mail"], true }})
@@ -114,7 +115,7 @@ func TestSearchRights(t *testing.T) {
 	}
 }
 
-// The worst comes first.
+// The worst findings come first.
 func TestAttention(t *testing.T) {
 	r := start(t, Options{Journal: func() server.JournalStats { return server.JournalStats{Health: "no space left on device"} }})
 	r.someTubes(1)
@@ -140,7 +141,8 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// A search takes what somebody types, and looks into bodies as the console shows them.
+// A search accepts a typed query, and searches in the decoded bodies that the console
+// shows.
 func TestSearchByQuery(t *testing.T) {
 	r := start(t, Options{})
 	gz := func(text string) string {
@@ -181,7 +183,7 @@ func TestSearchByQuery(t *testing.T) {
 		"amount>100 or tags:urgent": "1 2", "state:buried or priority>8 not class:*": "8 10", "held>1h or pri:3": "4", "not held>1h pri<3": "1 2 3",
 		"tube:other state:buried": "8", "state:ready pri<2": "1 2", "id:*": "1 2 3 6 8 9 10", "tries>0": "", "size>60 tube:mail-a": "5", "tube:none": "", "plain needle": "4 7",
 	} {
-		if q == "id:*" { // id is that of the job
+		if q == "id:*" { // id is the job's id
 			r.want(400, "GET", "/search?q=id:*", "", nil)
 			continue
 		}
@@ -205,7 +207,7 @@ func TestSearchByQuery(t *testing.T) {
 	if got := r.sweep("other", `{"do":"kick","state":"buried","q":"user.id:170 pri:5"}`); got.Done != 1 {
 		t.Errorf("%+v", got)
 	}
-	// A search for an id looks at that job only.
+	// A search for an id reads only that job.
 	for q, want := range map[string]string{"id:3": "1 1", "id:3 state:buried tube:none": "0 0", "id:999": "0 0", "id:3 size>1G": "0 1", "id:3 id:4": "0 1"} {
 		var found admin.Found
 		r.want(200, "GET", "/search?limit=1&q="+url.QueryEscape(q), "", &found)
@@ -243,7 +245,7 @@ type onePolicy struct{ *engine.Policy }
 func (p onePolicy) Of(string) *engine.Policy            { return p.Policy }
 func (p onePolicy) With(string, string) engine.Policies { return p }
 
-// Why a tube is stuck is said from what its workers hold and who has paused it.
+// The explanation of a stuck tube names the jobs that its workers hold, or the pause.
 func TestExplainTube(t *testing.T) {
 	r := start(t, Options{})
 	explain := func() string {
@@ -282,7 +284,7 @@ func TestExplainTube(t *testing.T) {
 	}
 }
 
-// What is nearly full, what was refused lately, and certificates that end need attention, too.
+// The findings include nearly full limits, recent refusals and expiring certificates.
 func TestAttentionToLimits(t *testing.T) {
 	r := start(t, Options{CertificateWarnings: func() []string { return []string{"the certificate a.crt ends soon"} }})
 	limit := func(memory int64) {
@@ -340,7 +342,8 @@ func TestAttentionToLimits(t *testing.T) {
 	finds("bad certificate  0", "warning refused  1", "warning limit  0", "bad limited bytes 10", "bad limited jobs 10")
 }
 
-// Connections are found by what they use, watch, wait for and hold, and by their address.
+// Connections are found by their used, watched and awaited tubes, their held jobs, and
+// their address.
 func TestSearchConnections(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("held"), engine.Spec{TTR: 90}, nil) })
@@ -355,8 +358,8 @@ func TestSearchConnections(t *testing.T) {
 	}
 }
 
-// Tubes are sorted by what happened in them in the last minute, page by page. Those without samples come after one in which
-// nothing happens. The samples of this server are not those of another.
+// Tubes are sorted by their rates in the last minute, page by page. Tubes without samples
+// follow idle tubes. Samples of this server are not used for other servers.
 func TestSearchRates(t *testing.T) {
 	r := start(t, Options{})
 	r.someTubes(5)
@@ -392,8 +395,8 @@ func TestSearchRates(t *testing.T) {
 	}
 }
 
-// The sentence of a tube names another tube, and the connection that holds a job, only to clients
-// that may see them.
+// The explanation of a tube names other tubes, and the connection that holds a job, only
+// to clients that can see them.
 func TestWorkersRights(t *testing.T) {
 	known := rightsPolicy(t)
 	asks := "stats"

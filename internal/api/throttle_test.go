@@ -18,7 +18,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
-// All that takes several turns has one of them a yieldPause, together.
+// All long requests together run one turn per yieldPause.
 func TestTurnsOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Options{})
@@ -45,13 +45,13 @@ func TestTurnsOfSeveral(t *testing.T) {
 				gaps++
 			}
 		}
-		if len(turns) != 12 || gaps < 9 { // after the last turn of one of them nothing rests
+		if len(turns) != 12 || gaps < 9 { // no pause follows the last turn of a request
 			t.Errorf("%d breaths between %d turns", gaps, len(turns))
 		}
 	})
 }
 
-// A slowLog has a disk whose syncs end when they may.
+// A slowLog has a disk whose syncs end on request.
 type slowLog struct{ may chan struct{} }
 
 func (slowLog) Append([]engine.Change) error { return nil }
@@ -60,7 +60,7 @@ func (slowLog) Housekeep(int64) int64        { return engine.Never }
 func (slowLog) Close() error                 { return nil }
 func (l slowLog) Sync() error                { <-l.may; return nil }
 
-// Who waits for a slow disk holds up nobody: all then share its syncs.
+// A request that waits for a slow disk delays no other: all share its syncs.
 func TestTurnsOnSlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := slowLog{make(chan struct{})}
@@ -86,7 +86,7 @@ func TestTurnsOnSlowDisk(t *testing.T) {
 	})
 }
 
-// After a step that has panicked, others have their turns.
+// After a step that panics, other requests get their turns.
 func TestTurnThatPanics(t *testing.T) {
 	a := newThrottle()
 	turn := func(f func(*engine.Engine, int64) error) error { return f(nil, 0) }
@@ -100,7 +100,7 @@ func TestTurnThatPanics(t *testing.T) {
 	}
 }
 
-// A client has one walk of a kind at a time, and so do two clients together.
+// A client runs one walk of a kind at a time. The number for all clients is also limited.
 func TestWalksAtOnce(t *testing.T) {
 	a := newThrottle()
 	for i, test := range []struct {
@@ -114,11 +114,11 @@ func TestWalksAtOnce(t *testing.T) {
 	}
 	a.scans[aPage] = a.scans[aPage][1:]
 	if !a.start(aPage, "b") {
-		t.Error("there is room again")
+		t.Error("a walk is refused after another has ended")
 	}
 }
 
-// A stalled is a client that does not read before it may.
+// A stalled is a client that does not read until it is released.
 type stalled struct {
 	*httptest.ResponseRecorder
 	may chan struct{}
@@ -129,7 +129,8 @@ func (s stalled) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// Exports that nobody reads keep others from nothing for long: who asks is told to come again.
+// Unread exports block others only briefly: further requests get an error with a time to
+// retry.
 func TestExportsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -162,7 +163,7 @@ func TestExportsAtOnce(t *testing.T) {
 	})
 }
 
-// A page of a search ends when bodies were looked into for long, with at least one job.
+// A page of a search ends after a bounded time, with at least one job.
 func TestSearchEndsInTime(t *testing.T) {
 	var page admin.Found
 	rd := reading{ctx: t.Context(), gate: make(gate, 1), spent: timePerSearch}
@@ -173,13 +174,14 @@ func TestSearchEndsInTime(t *testing.T) {
 	}
 }
 
-// Who looks into bodies rests for as long as that took, also in the middle of a body, and stops when the client has gone.
+// A search in bodies pauses for as long as it has read, also in the middle of a body, and
+// stops when the client disconnects.
 func TestReadingRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		rd := &reading{ctx: ctx, gate: make(gate, 1)}
 		if !rd.goOn() {
-			t.Fatal("nobody else does")
+			t.Fatal("the gate is free, but the reading must wait")
 		}
 		time.Sleep(2 * maxBurst)
 		since := time.Now()
@@ -191,14 +193,15 @@ func TestReadingRests(t *testing.T) {
 		var err error
 		for n := 0; err == nil; n++ {
 			if _, _, err = body.ReadRune(); n > stepsAtOnce/largestProgram {
-				t.Fatal("the client has gone, and it reads on")
+				t.Fatal("the reading continues after the client disconnected")
 			}
 		}
 		rd.end()
 	})
 }
 
-// Large bodies match as small ones do, and an expression that would take long for each byte is refused.
+// Large bodies match like small ones. An expression that takes too long per byte is
+// refused.
 func TestRegexpOfLargeBodies(t *testing.T) {
 	large := strings.Repeat("x", 1<<16)
 	for _, test := range []struct {
@@ -213,7 +216,7 @@ func TestRegexpOfLargeBodies(t *testing.T) {
 		{"abc", large + "abc" + large, true},
 		{"needle .*", large, false},
 		{"\\x{fffd}", large + "\xff", true},
-		{"(x?){40}Y$", strings.Repeat(large, 3) + "Y", false}, // it would take too long
+		{"(x?){40}Y$", strings.Repeat(large, 3) + "Y", false}, // takes too long
 		{"x{3}Y$", strings.Repeat(large, 3) + "Y", true},
 	} {
 		match, err := regexpMatch(test.expression, new(int))

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The first things of an order are kept, in that order; of equal ones those that came first. No more is kept than twice as many.
+// First keeps the first N items of an order; among equal items, the earliest. It stores
+// at most twice as many.
 func TestFirst(t *testing.T) {
 	type thing struct{ key, came int }
 	rnd := rand.New(rand.NewPCG(1, 2))

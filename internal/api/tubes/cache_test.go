@@ -10,12 +10,12 @@ import (
 
 func none(context.Context, func(*Tube)) error { return nil }
 
-// A call that waits for the survey of another one ends with its own context.
+// A call that waits for another call's survey ends with its own context.
 func TestWaitForSurvey(t *testing.T) {
 	var s Cache[Tube]
 	one, isNew := s.take(time.Hour)
 	if !isNew {
-		t.Fatal("there was one")
+		t.Fatal("an unexpected survey exists")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -28,7 +28,7 @@ func TestWaitForSurvey(t *testing.T) {
 	}
 }
 
-// A survey that fails or panics fails for all calls that wait for it, but not for later ones.
+// A survey that fails or panics fails for all waiting calls, but not for later ones.
 func TestBrokenSurvey(t *testing.T) {
 	failed := errors.New("the server is gone")
 	for _, look := range []func(context.Context, func(*Tube)) error{
@@ -50,7 +50,7 @@ func TestBrokenSurvey(t *testing.T) {
 			synctest.Wait()
 			close(begin)
 			if err := <-waiting; err != failed && err != errBroken {
-				t.Errorf("it has not failed: %v", err)
+				t.Errorf("the survey did not fail: %v", err)
 			}
 			if _, isNew := s.take(time.Hour); !isNew {
 				t.Error("it is still used")
@@ -65,7 +65,7 @@ func TestSurveyIsDropped(t *testing.T) {
 		var s Cache[Tube]
 		s.Each(t.Context(), time.Second, none, nil)
 		if _, isNew := s.take(time.Hour); isNew {
-			t.Error("it is gone at once")
+			t.Error("the survey was dropped at once")
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// Where nobody knows how often something happens in a tube, as at a beanstalkd, all tubes have the same place in that order.
+// Without rates, as for beanstalkd, all tubes are equal in the order by rate.
 func TestNoRates(t *testing.T) {
 	look := Survey{Each: func(tell func(*Tube)) error {
 		tell(&Tube{Name: "b"})
