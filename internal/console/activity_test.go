@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// What was done is said in sentences, and can be filtered by who, what and tube.
+// Changes are shown as sentences, and can be filtered by user, operation and tube.
 func TestChangesInWords(t *testing.T) {
 	r := start(t, nil, Options{})
 	request := &request{console: r.Console, site: r.sites[0]}
@@ -52,7 +52,7 @@ func TestChangesInWords(t *testing.T) {
 	}
 }
 
-// Each operation that the audit records, and each command that it records, has a sentence.
+// Each operation and each command in the audit log has a sentence.
 func TestEveryChangeHasASentence(t *testing.T) {
 	r := start(t, nil, Options{})
 	w := httptest.NewRecorder()
@@ -73,7 +73,7 @@ func TestEveryChangeHasASentence(t *testing.T) {
 	}
 }
 
-// Work that goes on is shown where it was begun, and the page is live with it.
+// A running task is shown on the page that started it, and the page updates live.
 func TestNoteGoesOn(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil) })
@@ -85,7 +85,7 @@ func TestNoteGoesOn(t *testing.T) {
 	}
 }
 
-// A number leads to its job, and a name to its tube; what may be several things, to a choice.
+// A number leads to its job and a name to its tube. An ambiguous input leads to a choice.
 func TestFind(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
@@ -99,7 +99,7 @@ func TestFind(t *testing.T) {
 	text := r.page(200, "/console/find?q=mail&list=1")
 	for _, want := range []string{`href="/console/tube/mail"`, `href="/console/tube/mail-bulk"`, `href="/console/search?q=mail"`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("there is no %s in %s", want, text)
+			t.Errorf("%s is missing in %s", want, text)
 		}
 	}
 	if text := r.page(200, "/console/find?q=act"); !strings.Contains(text, `href="/console/activity"`) {
@@ -107,7 +107,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Times are typed as people say them.
+// Users can type times in everyday notation.
 func TestInSeconds(t *testing.T) {
 	for text, want := range map[string]string{"90": "90", "90s": "90", "10 min": "600", "10m": "600", "1 h": "3600", "2 days": "172800", "until resumed": "4294967295", "soon": "soon", "1.5 h": "5400", "1 h 30 min": "5400", "100ms": "100ms", "5 minutes": "300", "-1 s": "-1 s", "5 parsecs": "5 parsecs", "90 secs": "90", "9 o'clock": "9 o'clock", "25:00": "25:00"} {
 		if got := inSeconds(text); got != want {

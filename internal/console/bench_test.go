@@ -11,8 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// BenchmarkPage makes pages of a server with 10,000 tubes and 1,000,000 jobs. p50-ms and p99-ms are how long
-// that took, cpu-ms how much of a processor, which is the same on a busy machine; kB is what a page weighs compressed.
+// BenchmarkPage renders pages of a server with 10,000 tubes and 1,000,000 jobs. p50-ms
+// and p99-ms are percentiles of the elapsed time, cpu-ms is the CPU time, which is the
+// same on a busy machine, and kB is the compressed size of a page.
 func BenchmarkPage(b *testing.B) {
 	r := start(b, nil, Options{})
 	r.fillTenants()
@@ -50,14 +51,15 @@ func (r *rig) fillTenants() {
 	})
 }
 
-// processor returns how long this process has had a processor.
+// processor returns the CPU time of this process.
 func processor() time.Duration {
 	var used syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkLive finds out what is on a page of the same server, as is done once a second while somebody looks at it.
+// BenchmarkLive computes the live values of a page of the same server, as the server does
+// once a second for each viewed page.
 func BenchmarkLive(b *testing.B) {
 	r := start(b, nil, Options{})
 	r.fillTenants()

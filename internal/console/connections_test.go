@@ -14,7 +14,7 @@ var connectionLink = regexp.MustCompile(`<td class="l name"><a class="tube" titl
 
 var jobLink = regexp.MustCompile(`<td class="l name"><a class="tube" title="\d+" href="/console/job/(\d+)"`)
 
-// connectionsOf returns the ids of the connections that a page shows.
+// connectionsOf returns the ids of the connections on a page.
 func connectionsOf(page string) string {
 	var ids []string
 	for _, m := range connectionLink.FindAllStringSubmatch(page, -1) {
@@ -23,7 +23,8 @@ func connectionsOf(page string) string {
 	return strings.Join(ids, " ")
 }
 
-// Connections are sorted by any column, each order is a link of its head, and the filter stays as it is. A screen reader is told.
+// Connections can be sorted by any column. Each column head links to its order and keeps
+// the filter, and screen readers announce the order.
 func TestConnectionOrder(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.talk("use news", "watch a", "watch b")
@@ -45,7 +46,7 @@ func TestConnectionOrder(t *testing.T) {
 		again := headLinks(sorted)[i]
 		back := r.page(200, again)
 		if connectionsOf(back) == "" || strings.Contains(sorted, `aria-sort="ascending"`) == strings.Contains(back, `aria-sort="ascending"`) {
-			t.Errorf("%s is not the other way round than %s: %s", again, link, back)
+			t.Errorf("%s does not reverse the order of %s: %s", again, link, back)
 		}
 	}
 	for _, test := range []struct{ sort, want string }{{"using", "2 3 1"}, {"-watching", "1 2 3"}, {"watching", "3 2 1"}, {"-id", "3 2 1"}} {
@@ -62,7 +63,7 @@ func TestConnectionOrder(t *testing.T) {
 	}
 }
 
-// Where there are many connections, nobody looks at all of them unless somebody wants an order.
+// If there are many connections, the server reads all of them only for a sorted list.
 func TestManyConnections(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.talk("use mail")
@@ -79,7 +80,7 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// Connections can be sorted by the job that they have held for longest.
+// Connections can be sorted by their longest held job.
 func TestHeldJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, nil, Options{})

@@ -22,13 +22,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/gzipped"
 )
 
-// hostile is what strangers may put into bodies.
+// hostile contains bodies from attackers.
 var hostile = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre><script>`, `{"displayName":"<script>alert(1)</script>","x":"</script>"}`,
 	"\x00\xff\xfe<script>", `javascript:alert(1)`, `a:1:{s:8:"<script>";s:8:"<script>";}`, "{{.}}", "\u202e\u2028", "",
 }
 
-// everything has a job of each kind, and a tube with a difficult name.
+// everything returns a rig with a job of each kind and a tube with a difficult name, and
+// the paths of all pages.
 func everything(t *testing.T) (*rig, []string) {
 	r := start(t, nil, Options{})
 	paths := []string{"", "?span=1h", "?span=24h", "tubes", "tubes?q=mail&has=ready&sort=-buried", "tubes?q=none", "tube/none", "policies", "schedules", "schedule", "schedule/next?cron=<script>", "failures", "failures?tube=none", "working", "working?tube=none", "connections", "connections?only=waiting&q=x",
@@ -60,8 +61,8 @@ func everything(t *testing.T) (*rig, []string) {
 
 var tag = regexp.MustCompile(`<(script|img)\b[^>]*>`)
 
-// Every page works without JavaScript, has no script or style of its own, and shows what
-// strangers have written as text.
+// Every page works without JavaScript, has no inline script or style, and shows bodies as
+// text.
 func TestPages(t *testing.T) {
 	r, paths := everything(t)
 	for _, path := range paths {
@@ -79,16 +80,16 @@ func TestPages(t *testing.T) {
 			}
 		}
 		if strings.Contains(text, " style=") || strings.Contains(text, "onerror=alert(1)>") || strings.Contains(text, "ZgotmplZ") || strings.Contains(text, "<no value>") {
-			t.Errorf("%s is not as it must be:\n%s", path, text)
+			t.Errorf("%s has an error:\n%s", path, text)
 		}
 		if strings.Count(text, "<h1") < 1 || !strings.Contains(text, "</html>") {
-			t.Errorf("%s has no heading, or ends too soon", path)
+			t.Errorf("%s has no heading, or is incomplete", path)
 		}
 	}
 	if strings.Contains(r.log.String(), "level=ERROR") {
 		t.Error(r.log)
 	}
-	// The fixed form: the names of the first tubes are in the first page.
+	// The page contains the first tubes without JavaScript.
 	if text := r.page(200, "/console/"); !strings.Contains(text, ">mail</a>") || !strings.Contains(text, `href="/console/tube/a%2Fb%3Bc">a/b;c</a>`) {
 		t.Error(text)
 	}
@@ -101,9 +102,9 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Each action does what its page says, through the API; and says what came of it.
+// Each action performs its operation through the API, and reports the result.
 func TestActions(t *testing.T) {
-	synctest.Test(t, testActions) // a page waits for a task for a time, and a job is released with a delay
+	synctest.Test(t, testActions) // with fake time, because a page waits for a task, and a job has a delay
 }
 
 func testActions(t *testing.T) {
@@ -150,7 +151,7 @@ func testActions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := r.follow(form); !strings.Contains(text, step.want) {
-			t.Errorf("%s: the page does not say %q: %s", step.form, step.want, regexp.MustCompile(`(?s)<p class="note.*?</p>`).FindString(text))
+			t.Errorf("%s: the page does not contain %q: %s", step.form, step.want, regexp.MustCompile(`(?s)<p class="note.*?</p>`).FindString(text))
 		}
 	}
 	r.in(func(e *engine.Engine, now int64) {
@@ -163,8 +164,8 @@ func testActions(t *testing.T) {
 	}
 }
 
-// What would do harm by mistake is asked for in words, with the count; deleting many jobs asks for
-// the name of the tube.
+// Dangerous actions ask for confirmation with the number of jobs. Deleting many jobs
+// requires the name of the tube.
 func TestConfirm(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, now int64) {
@@ -175,7 +176,7 @@ func TestConfirm(t *testing.T) {
 	text := r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&back=//evil.example")
 	for _, want := range []string{"Delete all ready jobs of mail?", "<b>1\u202f001</b> ready jobs", `name="must-type" value="mail"`, "curl -s http://example.com/api/v1/tubes/mail/tasks", `name="back" value="/console/"`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the page does not say %q:\n%s", want, text)
+			t.Errorf("the page does not contain %q:\n%s", want, text)
 		}
 	}
 	form := url.Values{"do": {"clear-tube"}, "tube": {"mail"}, "state": {"ready"}, "must-type": {"mail"}, "typed": {"male"}}
@@ -185,7 +186,7 @@ func TestConfirm(t *testing.T) {
 	again := r.follow(url.Values{"do": {"change-jobs"}, "tube": {"mail"}, "state": {"ready"}, "priority": {"99999999999"}, "delay": {"7"}})
 	for _, want := range []string{`role="alert">Priority: enter a number`, `name="priority" value="99999999999"`, `name="delay" value="7"`} {
 		if !strings.Contains(again, want) {
-			t.Errorf("the form does not say %q:\n%s", want, again)
+			t.Errorf("the form does not contain %q:\n%s", want, again)
 		}
 	}
 	for _, bad := range []string{"do=nothing", "do=kick-tube", "do=kick-tube" + strings.Repeat("&tube=a&tube=b", 300)} {
@@ -195,12 +196,12 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// offers reports whether a page has something that changes the queue.
+// offers reports whether a page offers a change of the queue.
 func offers(text string) bool {
 	return strings.Contains(text, "/console/confirm?") || strings.Contains(text, `name="do"`) || strings.Contains(text, "/put") || strings.Contains(text, "/edit")
 }
 
-// A console that only shows offers nothing, and refuses everything.
+// A read-only console offers no changes, and refuses all.
 func TestReadOnly(t *testing.T) {
 	r := start(t, nil, Options{ReadOnly: true})
 	r.put("mail", "x")
@@ -218,7 +219,7 @@ func TestReadOnly(t *testing.T) {
 	r.page(200, "/console/job/1")
 }
 
-// Nothing changes by a GET, or by what a page of another origin sends.
+// A GET, or a request from another origin, changes nothing.
 func TestForeignPages(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
@@ -243,7 +244,7 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
-// Rights are asked for where something is done, not by what a page offers.
+// Rights are checked at each operation, independently of the page.
 func TestRights(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	r.put("mail", "a secret")
@@ -271,7 +272,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Who may only put jobs comes to the page that puts them, and is offered no other.
+// A user with only the right put is redirected to the page that puts jobs, and is offered
+// no other page.
 func TestPutOnly(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	putter := r.login(putterToken)
@@ -296,7 +298,7 @@ func TestPutOnly(t *testing.T) {
 	}
 }
 
-// A session stands for a token, and the browser never has that.
+// A session stands for a token, which the browser does not store.
 func TestLogin(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	w := r.send("GET", "/console/tube/mail?state=ready", nil)
@@ -316,11 +318,11 @@ func TestLogin(t *testing.T) {
 	w = httptest.NewRecorder()
 	r.api.ServeHTTP(w, h)
 	if !strings.Contains(w.Body.String(), `"identity":"root"`) {
-		t.Errorf("the API does not know the session: %s", w.Body)
+		t.Errorf("the API does not accept the session: %s", w.Body)
 	}
 	r.page(303, "/console/", &http.Cookie{Name: cookiePlain, Value: rootToken})
 
-	// It ends with a logout, and after a while.
+	// A session ends with a logout, and after a time.
 	if w := r.send("POST", "/console/logout", url.Values{}, cookie); w.Code != 303 || w.Result().Cookies()[0].MaxAge >= 0 {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
@@ -336,10 +338,10 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	if r.sessions.has(requestWith(idle)) {
-		t.Error("a session that is not used must end")
+		t.Error("an unused session did not end")
 	}
 
-	// Guessing is slow.
+	// The rate of guesses is limited.
 	now = now.Add(time.Hour)
 	for i := range 12 {
 		want := 403
@@ -350,7 +352,7 @@ func TestLogin(t *testing.T) {
 			t.Errorf("attempt %d: %d, want %d", i, w.Code, want)
 		}
 	}
-	r.login(rootToken) // who has a token is not held up by those behind the same proxy who guess
+	r.login(rootToken) // guesses do not block a valid token behind the same proxy
 	for range 12 {
 		r.login(rootToken)
 	}
@@ -410,8 +412,8 @@ func next(t *testing.T, from *bufio.Reader) (v liveValues) {
 	}
 }
 
-// A stream tells all values at first, and then those that have changed. The last one who looks
-// ends the work.
+// A stream sends all values at first, then the changed ones. The work ends with the last
+// viewer.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil, Options{})
@@ -438,7 +440,7 @@ func TestStream(t *testing.T) {
 	}
 	second := bufio.NewReader(r.stream(srv, "/console/tubes").Body)
 	if all := next(t, second); all.Texts[id].Text != "2" || all.Shape == "" {
-		t.Errorf("the second one is not told all: %+v", all)
+		t.Errorf("the second viewer did not get all values: %+v", all)
 	}
 	for _, view := range []string{"", "/console/login", "/console/do", "http://other/console/", "/api/v1/stats", "/console/tube", "/console/tubes/x", "%"} {
 		if resp := r.stream(srv, view); resp.StatusCode != 400 {
@@ -456,7 +458,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// There are so many streams at most: others are told to ask for the page again.
+// The number of streams is limited. Further pages must reload.
 func TestManyStreams(t *testing.T) {
 	r := start(t, nil, Options{})
 	srv := httptest.NewServer(r)
@@ -468,7 +470,7 @@ func TestManyStreams(t *testing.T) {
 		}
 	}
 	if resp := r.stream(srv, "/console/"); resp.StatusCode != 503 {
-		t.Errorf("one viewer has one too many: %d", resp.StatusCode)
+		t.Errorf("status of a viewer's additional stream: %d", resp.StatusCode)
 	}
 	r.live.mu.Lock()
 	r.live.streams = maxStreams
@@ -479,7 +481,7 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// watch looks at a page, and closes a channel when the stream is over.
+// watch opens a stream for a page, and closes a channel when the stream ends.
 func (r *rig) watch(view string, cookie *http.Cookie) (over chan struct{}) {
 	h := httptest.NewRequest("GET", "/console/events?view="+url.QueryEscape(view), nil)
 	h.AddCookie(cookie)
@@ -491,8 +493,8 @@ func (r *rig) watch(view string, cookie *http.Cookie) (over chan struct{}) {
 	return over
 }
 
-// Of those who share a stream each is shown the page only as long as it is known as who it was: until its session ends, or there are
-// other rules.
+// Several users share a stream. It ends for each user with the user's session, or when
+// the rules change.
 func TestStreamEndsWithSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, policyOf(t), Options{})
@@ -582,7 +584,8 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// A file of jobs is put into a tube; what comes out is a file again. Who may not is told so.
+// A file of jobs can be imported into a tube and exported again. A user without the right
+// gets an error.
 func TestTransfer(t *testing.T) {
 	r := start(t, nil, Options{})
 	upload := func(lines string) string {
@@ -627,7 +630,7 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// A search shows what it has found, how far it has looked, and what can be done with all of it.
+// A search shows its matches, its progress, and the actions for all matches.
 func TestSearch(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, now int64) {
@@ -645,17 +648,17 @@ func TestSearch(t *testing.T) {
 	}
 	link := regexp.MustCompile(`href="(/console/search[^"]*cursor[^"]*)"`).FindStringSubmatch(text)
 	if link == nil {
-		t.Fatal("there is no way to look further")
+		t.Fatal("the page has no link to continue the search")
 	}
 	text = r.page(200, html.UnescapeString(link[1]))
 	for _, want := range []string{"1 found in 60\u202f000 jobs<", "Search complete.", ">60000</a>", `name="all"`, `name="q" value="needle tube:mail state:ready"`, `value="bury-job"`, "/console/tube/mail/export?q=needle&#43;tube%3Amail&#43;state%3Aready", "<span>in mail</span>", "<span>that contain “needle”</span>"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the page does not say %q: %s", want, text)
+			t.Errorf("the page does not contain %q: %s", want, text)
 		}
 	}
 }
 
-// What is wrong with a search is said beside the field, which keeps what was typed.
+// Errors of a search are shown next to the field, which keeps the typed text.
 func TestSearchAsTyped(t *testing.T) {
 	r := start(t, nil, Options{})
 	id := r.put("mail", `{"user":{"id":17}}`)
@@ -672,7 +675,8 @@ func TestSearchAsTyped(t *testing.T) {
 	}
 }
 
-// The columns of the tubes are in the URL; those that need attention can be first.
+// The columns of the list of tubes are in the URL. Tubes that need attention can be
+// first.
 func TestColumns(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("calm", "x")
@@ -689,7 +693,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// A line goes on where a few samples were missed, and is broken where there are none for long.
+// A line continues over a few missing samples, and is interrupted by a long gap.
 func TestBrokenLine(t *testing.T) {
 	points := make([]point, 40)
 	for _, i := range []int{0, 1, 12, 30, 31} {
@@ -711,7 +715,8 @@ func TestBrokenLine(t *testing.T) {
 	}
 }
 
-// The form of a job shows the body so that a browser can bring it back, and takes it as a browser sends it: each end of a line as two bytes.
+// A job's form shows the body so that the browser sends it back unchanged. Browsers send
+// each line break as two bytes.
 func TestPutAgain(t *testing.T) {
 	r := start(t, nil, Options{})
 	for _, test := range []struct {
@@ -734,7 +739,8 @@ func TestPutAgain(t *testing.T) {
 	})
 }
 
-// A search that a form cannot bring back as it is would do something to other jobs than those that were found.
+// A search that a form would change is refused, because the action would apply to other
+// jobs.
 func TestSearchWithLines(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "a\nb")
@@ -746,8 +752,7 @@ func TestSearchWithLines(t *testing.T) {
 	r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&q=a%20b")
 }
 
-// The pages of tubes whose names are parts of paths can be reached by their links, also for who looks
-// at them live.
+// Links reach the pages of tubes whose names are path elements, also as live pages.
 func TestTubesLikePaths(t *testing.T) {
 	r := start(t, nil, Options{})
 	segments := map[string]string{".": "~2E", "..": "~2E~2E", "/": "~2F"}
@@ -760,12 +765,12 @@ func TestTubesLikePaths(t *testing.T) {
 			t.Errorf("no link to %s", path)
 		}
 		if text := r.page(200, path); !strings.Contains(text, ">"+name+"<") {
-			t.Errorf("%s is not about %s", path, name)
+			t.Errorf("%s does not show %s", path, name)
 		}
 	}
 }
 
-// Two consoles on one host, or behind tunnels from it, have cookies of their own.
+// Two consoles on one host, or behind tunnels from one host, have different cookies.
 func TestCookieNames(t *testing.T) {
 	for host, want := range map[string]string{"localhost:8080": cookiePlain + "-8080", "localhost": cookiePlain, "[::1]:9": cookiePlain + "-9", "a:b;c": cookiePlain} {
 		h := httptest.NewRequest("GET", "/console/", nil)
@@ -775,7 +780,7 @@ func TestCookieNames(t *testing.T) {
 	}
 }
 
-// What was typed is still there when it was not put, with the reason.
+// If a put fails, the form keeps the typed text and shows the reason.
 func TestWhatWasTyped(t *testing.T) {
 	r := start(t, nil, Options{})
 	w := r.send("POST", "/console/do", url.Values{"do": {"put-job"}, "tube": {"mail"}, "body": {"my <long> body"}, "priority": {"99999999999"}, "ttr": {"7"}, "from": {"3"}, "base64": {""}})
@@ -786,7 +791,8 @@ func TestWhatWasTyped(t *testing.T) {
 	}
 }
 
-// A job that cannot be edited in place is put again and deleted with one form: first it is put.
+// For a job that cannot be edited in place, one form puts the new job and then deletes
+// the old one.
 func TestReplace(t *testing.T) {
 	r := start(t, nil, Options{})
 	id := fmt.Sprint(r.put("mail", "tpyo"))

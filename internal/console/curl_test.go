@@ -17,10 +17,10 @@ import (
 
 var shownCurl = regexp.MustCompile(`(?s)<details class="curl">.*?<code tabindex="0">(.*?)</code>`)
 
-// The commands that pages show do, in a shell, what the pages say.
+// The shell commands on the pages work as described.
 func TestCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("there is no curl")
+		t.Skip("curl is not installed")
 	}
 	r := start(t, nil, Options{})
 	mux := http.NewServeMux()
@@ -96,7 +96,7 @@ func TestCurl(t *testing.T) {
 	}
 }
 
-// A task that goes on can be cancelled, after a question, which shows the command.
+// A running task can be cancelled. The confirmation shows the command.
 func TestCancel(t *testing.T) {
 	r := start(t, nil, Options{})
 	p := newPage("activity", "Activity", "activity", &activityView{Tasks: []taskRow{newTaskRow(admin.Task{ID: 7, Status: "deleting"}), newTaskRow(admin.Task{ID: 8, Status: "done", Ended: "2026-01-01T00:00:00Z"})}})
@@ -107,7 +107,7 @@ func TestCancel(t *testing.T) {
 	}
 	links := regexp.MustCompile(`<a class="button small" data-dialog href="([^"]*)">Stop…</a>`).FindAllStringSubmatch(text.String(), -1)
 	if len(links) != 1 {
-		t.Fatalf("%d of one task can be cancelled: %s", len(links), text.String())
+		t.Fatalf("%d cancel links for one task: %s", len(links), text.String())
 	}
 	if asked := r.page(200, html.UnescapeString(links[0][1])); !strings.Contains(asked, "Stop task 7?") || !strings.Contains(asked, "curl -s -X DELETE http://example.com/api/v1/tasks/7") {
 		t.Error(asked)

@@ -12,7 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A typo in a failed Laravel job is mended where it is, and the job runs; who regrets it has the body before again.
+// A user corrects a failed Laravel job in place, and the job runs. The user can also
+// restore the previous body.
 func TestEdit(t *testing.T) {
 	r := start(t, nil, Options{})
 	laravel := `{"displayName":"Mail","data":{"command":"O:4:\"Mail\":1:{s:2:\"to\";s:5:\"a@b.c\";}"}}`
@@ -54,7 +55,7 @@ func TestEdit(t *testing.T) {
 	}
 	text, was := html.UnescapeString(m[1]), field(page, "was")
 
-	// What is wrong is said, and what was typed stays.
+	// The page shows the error and keeps the typed text.
 	if page := edit(422, url.Values{"was": {was}, "text": {`{"a":`}}); !strings.Contains(page, `{&#34;a&#34;:</textarea>`) || !strings.Contains(page, "Not JSON: line 1, column 5: unexpected end") {
 		t.Error(page)
 	}
@@ -105,7 +106,7 @@ func TestEdit(t *testing.T) {
 	r.page(409, path)
 }
 
-// The text of a form stays when its job is gone, and when a worker holds it.
+// The form keeps its text if the job is gone or a worker holds it.
 func TestEditOfGoneJob(t *testing.T) {
 	r := start(t, nil, Options{})
 	id := r.put("mail", "before")

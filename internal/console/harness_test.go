@@ -40,13 +40,14 @@ type rig struct {
 	server   *server.Server
 }
 
-// start makes a rig. The policy says who clients are; nil: everybody may do everything.
+// start returns a rig. The policy authenticates clients; if it is nil, all clients have
+// all rights.
 func start(t testing.TB, policy *access.Policy, opt Options) *rig {
 	t.Helper()
 	return startWith(t, policy, opt, func(*api.API) []Server { return nil })
 }
 
-// startWith makes a rig whose console shows other servers, too.
+// startWith returns a rig whose console also shows other servers.
 func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *api.API) []Server, tune ...func(*api.Options)) *rig {
 	t.Helper()
 	policies, err := queuepolicy.New([]queuepolicy.Config{{Tubes: []string{"*"}, Settings: map[string]any{"max-releases": "9"}}})
@@ -98,7 +99,7 @@ func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *
 	return r
 }
 
-// A transport is another server, which answers nothing.
+// A transport is another server without replies.
 type transport func()
 
 // Do implements admin.Transport.
@@ -107,7 +108,7 @@ func (f transport) Do(context.Context, string, any, any) error {
 	return nil
 }
 
-// at returns what opens it by a name, for Options.
+// at returns the option Open for a server of that name.
 func (f transport) at(name string) func(access.Caller, string) *admin.Client {
 	return func(_ access.Caller, server string) *admin.Client {
 		if server == name {
@@ -117,7 +118,8 @@ func (f transport) at(name string) func(access.Caller, string) *admin.Client {
 	}
 }
 
-// policyOf returns a policy with three identities: root, who may do everything, mailer, who may see the tube mail, and putter, who may put into it.
+// policyOf returns a policy with three identities: root has all rights, mailer sees the
+// tube mail, and putter puts into it.
 func policyOf(t *testing.T) *access.Policy {
 	t.Helper()
 	hash := func(token string) access.Hash {
@@ -147,7 +149,7 @@ const (
 	putterToken = "token-of-putter-0123456789"
 )
 
-// in runs something within a turn.
+// in runs a function in a turn.
 func (r *rig) in(f func(e *engine.Engine, now int64)) {
 	r.t.Helper()
 	if err := r.broker.Call(f); err != nil {
@@ -164,7 +166,7 @@ func (r *rig) put(tube, body string) (id uint64) {
 	return id
 }
 
-// talk sends lines on a new connection, and reads as many lines.
+// talk sends lines on a new connection, and reads the same number of lines.
 func (r *rig) talk(lines ...string) {
 	r.t.Helper()
 	nc, err := r.net.Dial()
@@ -184,7 +186,7 @@ func (r *rig) talk(lines ...string) {
 	}
 }
 
-// send sends a request as a browser would.
+// send sends a request like a browser.
 func (r *rig) send(method, path string, form url.Values, cookies ...*http.Cookie) *httptest.ResponseRecorder {
 	r.t.Helper()
 	h := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
@@ -199,7 +201,7 @@ func (r *rig) send(method, path string, form url.Values, cookies ...*http.Cookie
 	return w
 }
 
-// page returns a page, which must have a status.
+// page returns a page, and checks its status.
 func (r *rig) page(status int, path string, cookies ...*http.Cookie) string {
 	r.t.Helper()
 	w := r.send("GET", path, nil, cookies...)
@@ -209,7 +211,7 @@ func (r *rig) page(status int, path string, cookies ...*http.Cookie) string {
 	return w.Body.String()
 }
 
-// follow sends a form and returns the page that it leads to.
+// follow sends a form and returns the resulting page.
 func (r *rig) follow(form url.Values, cookies ...*http.Cookie) string {
 	r.t.Helper()
 	w := r.send("POST", "/console/do", form, cookies...)
@@ -232,17 +234,17 @@ func (r *rig) login(token string) *http.Cookie {
 	return w.Result().Cookies()[0]
 }
 
-// until waits until something is so.
+// until waits for a condition.
 func until(t testing.TB, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not come to that")
+			t.Fatal("timeout while waiting for a condition")
 		}
 	}
 }
 
-// apiGet asks the API for something, and returns the status.
+// apiGet sends a GET to the API, and returns the status.
 func (r *rig) apiGet(path string, into any) int {
 	r.t.Helper()
 	w := httptest.NewRecorder()

@@ -18,7 +18,8 @@ var (
 	markup   = regexp.MustCompile(`<[^>]*>`)
 )
 
-// way returns what the page of a job says of its way, a step after the other: where the job is now in capitals, where it has not been in brackets.
+// way returns the states on the page of a job, one after the other: the current state in
+// capitals, states that the job was never in, in brackets.
 func (r *rig) way(id uint64) string {
 	r.t.Helper()
 	return wayOn(r.page(200, fmt.Sprintf("/console/job/%d", id)))
@@ -40,7 +41,7 @@ func wayOn(page string) string {
 	return strings.Join(steps, "; ")
 }
 
-// The page of a job says in which state it is, and how often it has gone which way.
+// The page of a job shows its state, and counts its transitions.
 func TestWay(t *testing.T) {
 	r := start(t, nil, Options{})
 	id := r.put("mail", "x")
@@ -54,7 +55,7 @@ func TestWay(t *testing.T) {
 	expect(fresh)
 	r.talk("reserve-job 1")
 	if at := r.page(200, "/console/job/1"); !strings.Contains(at, `by <a href="/console/connection/1">connection 1</a>`) {
-		t.Error("the page does not lead to the connection that holds the job")
+		t.Error("the page has no link to the connection that holds the job")
 	}
 	expect("Put T ago; (Delayed); Ready; reserved 1×; RESERVED BY CONNECTION 1 , T LEFT; (timed out 0×); (released 0×); (buried 0×); Buried; (kicked 0×)")
 	r.in(func(e *engine.Engine, now int64) { e.ReleaseJob(now, 1, 7, 0) })
@@ -70,8 +71,8 @@ func TestWay(t *testing.T) {
 	expect("Put T ago; DELAYED FOR ANOTHER T; Ready; (reserved 0×); Reserved; (timed out 0×); (released 0×); (buried 0×); Buried; (kicked 0×)")
 }
 
-// The page of a job and the list of buried jobs show how the last attempt ended. Its reason is
-// text of a worker, and can be hostile.
+// The page of a job and the list of buried jobs show the end of the last attempt. The
+// reason is a worker's text, and can be hostile.
 func TestFailure(t *testing.T) {
 	r := start(t, nil, Options{})
 	id := r.put("mail", "x")
@@ -91,7 +92,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Each counter stands at its own arrow.
+// Each counter is next to its arrow.
 func TestCountersOfTheWay(t *testing.T) {
 	p := newPage("job", "Job 1", "tubes", &jobView{Job: admin.Job{State: "ready", Delay: 5, Reserves: 15, Timeouts: 1, Releases: 2, Buries: 3, Kicks: 1234}})
 	p.site, p.Me = &site{Base: Prefix}, new(admin.Me)
@@ -104,7 +105,7 @@ func TestCountersOfTheWay(t *testing.T) {
 	}
 }
 
-// The stream of a page with bodies does not decode them again each second: they never change.
+// The stream of a page does not decode bodies every second, because they never change.
 func TestStreamLeavesBodiesAlone(t *testing.T) {
 	r := start(t, nil, Options{})
 	id := r.put("mail", `{"displayName":"App\\Jobs\\Send"}`)

@@ -18,7 +18,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// When there is more to look at than the overview has room for, one buried job is not hidden by many tubes without workers.
+// If there are more findings than fit into the overview, many tubes without workers do
+// not hide a buried job.
 func TestManyFindings(t *testing.T) {
 	r := start(t, nil, Options{})
 	for i := range 36 {
@@ -30,15 +31,16 @@ func TestManyFindings(t *testing.T) {
 	html := r.page(200, "/console/")
 	for _, want := range []string{`href="/console/tubes?has=unwatched">without workers <span id="k-unwatched" class="strong">35<`, `href="/console/tubes?has=paused">paused <span id="k-paused" class="strong">1<`} {
 		if !strings.Contains(html, want) {
-			t.Errorf("there is no %s in\n%s", want, html)
+			t.Errorf("%s is missing in\n%s", want, html)
 		}
 	}
 	if strings.Contains(html, `id="k-buried"`) {
-		t.Error("there is a kind of which there is nothing")
+		t.Error("the page shows a kind of finding with a count of 0")
 	}
 }
 
-// Equal findings of many tubes share a line that links to those tubes. The page of a tube explains why it is stuck.
+// Equal findings of many tubes share a line with a link to these tubes. The page of a
+// tube explains why it is stuck.
 func TestFindingsInWords(t *testing.T) {
 	r := start(t, nil, Options{})
 	for i := range 1100 {
@@ -50,7 +52,7 @@ func TestFindingsInWords(t *testing.T) {
 	html := r.page(200, "/console/")
 	for _, want := range []string{">4 tubes without workers: 4 jobs are ready (fax, mail, push and 1 more)<", `href="/console/tubes?has=unwatched"`, ">1\u202f100 tubes without workers: 1\u202f100 jobs are ready<", `href="/console/tubes?has=unwatched&amp;q=tenant-%2A"`} {
 		if !strings.Contains(html, want) {
-			t.Errorf("there is no %s in\n%s", want, html)
+			t.Errorf("%s is missing in\n%s", want, html)
 		}
 	}
 	if html := r.page(200, "/console/tube/tenant-7"); !strings.Contains(html, `class="bad">No workers: 1 job is ready`) {
@@ -58,7 +60,7 @@ func TestFindingsInWords(t *testing.T) {
 	}
 }
 
-// Settings that nobody has set, and refusals that there were none of, take no room.
+// The page of the server omits default settings, and refusals with a count of 0.
 func TestServerIsShort(t *testing.T) {
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
 		o.Facts = func() admin.Server {
@@ -76,7 +78,8 @@ func TestServerIsShort(t *testing.T) {
 	}
 }
 
-// A page whose stream tells of no other rows shows, with the values of the stream, what it would show if it were loaded again.
+// A live page with the stream's values equals the reloaded page, unless the stream
+// announces other rows.
 func TestLivePagesAreTrue(t *testing.T) {
 	synctest.Test(t, testLivePages)
 }
@@ -112,7 +115,7 @@ func testLivePages(t *testing.T) {
 	} {
 		load()
 		step.do()
-		// A change through the API, even one that fails, lets the lists of tubes be made anew.
+		// A change through the API, even a failed one, refreshes the lists of tubes.
 		r.api.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/api/v1/tubes/none/resume", nil))
 		for _, path := range paths {
 			asked, page, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/"+path, nil))
@@ -150,7 +153,7 @@ func testLivePages(t *testing.T) {
 	}
 }
 
-// applied returns the part of a page that is loaded again, with the values of a stream.
+// applied returns the part of a page that is reloaded, with the values of a stream.
 func (v *liveValues) applied(html string) string {
 	_, html, _ = strings.Cut(html, "<main")
 	html, _, _ = strings.Cut(html, "</main>")
@@ -161,7 +164,8 @@ func (v *liveValues) applied(html string) string {
 	return html
 }
 
-// The legend of a chart has the value of now, as the figures above it, and not the mean that the last point of the line is.
+// The legend of a chart shows the current value, like the figures above it, not the
+// average of the last point.
 func TestLegend(t *testing.T) {
 	burst := make([]*float64, 600)
 	for i := range burst {
@@ -177,9 +181,9 @@ func TestLegend(t *testing.T) {
 		span      int
 		put, want string
 	}{
-		"ten minutes":                    {all(1, burst), all(1, burst[540:]), 0, "3\u202f416", "3\u202f416"},
-		"a day":                          {all(60, calm), all(1, burst[540:]), 2, "0", "3\u202f416"},
-		"a server that says only a part": {all(1, calm), new(admin.History), 0, "0", "0"},
+		"ten minutes":                     {all(1, burst), all(1, burst[540:]), 0, "3\u202f416", "3\u202f416"},
+		"a day":                           {all(60, calm), all(1, burst[540:]), 2, "0", "3\u202f416"},
+		"a server without recent samples": {all(1, calm), new(admin.History), 0, "0", "0"},
 	} {
 		charts := historyCharts(c.h, c.lately, &spans[c.span])
 		if flow, jobs := charts[0].Lines[0], charts[1].Lines[0]; flow.Name != "put" || flow.Now != c.put || jobs.Name != "ready" || jobs.Now != c.want || charts[1].Max != c.want {
@@ -188,7 +192,8 @@ func TestLegend(t *testing.T) {
 	}
 }
 
-// Each column of the tubes is a link to the tubes in its order, with all else as it was.
+// Each column head of the list of tubes links to its order and keeps all other
+// parameters.
 func TestEveryColumnSorts(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
@@ -211,7 +216,7 @@ func TestEveryColumnSorts(t *testing.T) {
 
 var headLink = regexp.MustCompile(`<th[^>]*><a href="([^"]*)">`)
 
-// headLinks returns where the heads of the columns of a page lead.
+// headLinks returns the links of a page's column heads.
 func headLinks(page string) (links []string) {
 	for _, m := range headLink.FindAllStringSubmatch(page, -1) {
 		links = append(links, html.UnescapeString(m[1]))
@@ -219,8 +224,8 @@ func headLinks(page string) (links []string) {
 	return links
 }
 
-// The overview names the tubes whose next jobs wait, the longest first, but not those that are only next at the moment; and each state
-// leads to the tubes that have it.
+// The overview lists the tubes whose next jobs have waited longest, but not jobs that
+// have just become next. Each state links to its tubes.
 func TestOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, test := range []struct {
@@ -245,7 +250,7 @@ func TestOldest(t *testing.T) {
 			}
 			for _, want := range []string{"?has=ready&amp;sort=-oldest_ready", "?has=ready", "?has=reserved&amp;sort=-reserved", "?has=delayed&amp;sort=-delayed", "?has=buried&amp;sort=-buried"} {
 				if !strings.Contains(strip, `<a href="/console/tubes`+want+`">`) {
-					t.Errorf("there is no %s in %s", want, strip)
+					t.Errorf("%s is missing in %s", want, strip)
 				}
 			}
 		}
@@ -254,7 +259,7 @@ func TestOldest(t *testing.T) {
 
 var stripTube = regexp.MustCompile(`href="/console/tube/(\w+)"`)
 
-// A person who knows HTML can read the templates.
+// The lines of the templates are short enough to be readable.
 func TestTemplateLines(t *testing.T) {
 	const most = 250
 	paths, err := fs.Glob(templateFiles, "templates/*.html")
@@ -274,7 +279,8 @@ func TestTemplateLines(t *testing.T) {
 	}
 }
 
-// A certificate that has ended does not end soon, times are those of people, and the overview says how much was refused.
+// An expired certificate is not reported as expiring soon, times are readable, and the
+// overview shows the number of refusals.
 func TestDisasterInWords(t *testing.T) {
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
 		o.Facts = func() admin.Server {
@@ -288,7 +294,7 @@ func TestDisasterInWords(t *testing.T) {
 	html := r.page(200, "/console/server")
 	for _, want := range []string{">2002-03-04 05:06:07 UTC – expired<", ">9999-03-04 05:06:07 UTC – soon<", ">never<", ">once<", "since 2026-11-23 07:01:02 UTC,"} {
 		if !strings.Contains(html, want) {
-			t.Errorf("there is no %s in\n%s", want, html)
+			t.Errorf("%s is missing in\n%s", want, html)
 		}
 	}
 	p := newPage("overview", "Overview", "overview", &overview{Attention: []attention{{Finding: admin.Finding{Kind: "refused", Severity: "warning", Count: 2000, Text: "2,000 commands were refused"}}}})
@@ -299,7 +305,7 @@ func TestDisasterInWords(t *testing.T) {
 	}
 }
 
-// Numbers beside a chart stay short.
+// Numbers next to a chart stay short.
 func TestRoughly(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 99_999: "99\u202f999", 100_000: "100\u202fk", 999_999: "999\u202fk", 1_000_000: "1\u202fM", 1_290_000: "1.2\u202fM", 123_456_789: "123\u202fM"} {
 		if got := roughly(v); got != want {
@@ -308,7 +314,8 @@ func TestRoughly(t *testing.T) {
 	}
 }
 
-// The head of each page is told when the journal is failing, or the server drains: it is not loaded again with the rows.
+// The live values include a failing journal and draining, because the head is not
+// reloaded with the rows.
 func TestLiveHead(t *testing.T) {
 	health := "ok"
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
@@ -331,7 +338,8 @@ func TestLiveHead(t *testing.T) {
 	}
 }
 
-// A tube is shown with the state of which there is something, and stays at that state as jobs come and go.
+// A tube is shown with a state that has jobs, and the page stays at that state as jobs
+// come and go.
 func TestStateStays(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
@@ -342,7 +350,7 @@ func TestStateStays(t *testing.T) {
 	}
 }
 
-// Where there is little room, a column goes with its head.
+// On narrow windows, a column is hidden together with its head.
 func TestWideColumns(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
@@ -356,7 +364,7 @@ func TestWideColumns(t *testing.T) {
 
 var optCell = regexp.MustCompile(`<td[^>]* class="[^"]*\bopt\b`)
 
-// Jobs that ran out of time are found by a search, by those who may search.
+// Users with the right to search get a link to the jobs that timed out.
 func TestLinkOfTimeouts(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	r.put("mail", "x")

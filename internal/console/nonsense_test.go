@@ -19,10 +19,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// Whatever another server answers, and whatever is missing in it, there is a page, and the own server goes on.
+// If another server sends invalid or incomplete responses, its pages are shown, and this
+// server continues.
 func TestNonsense(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long, and without -short it runs in any case")
+		t.Skip("takes long")
 	}
 	type answers func(path string) (status int, kind, text string)
 	const isJSON, isProblem = "application/json", "application/problem+json"
@@ -37,7 +38,7 @@ func TestNonsense(t *testing.T) {
 			return 404, isProblem, fmt.Sprintf(`{"status":%d,"detail":"x","done":null}`, status)
 		}
 	}
-	// What the API has, each of it missing in turn, or nothing.
+	// The API's values, with each one missing in turn, or all.
 	counts := map[string]any{"ready": 1, "buried": 2}
 	recent := map[string]any{"step": 10, "ready": []any{1, 2}, "put": []any{0.5}, "deleted": []any{1e308, -1e308}}
 	tube := map[string]any{"name": "mail", "jobs": counts, "recent": recent, "limit": map[string]any{"jobs": 1}}
@@ -104,7 +105,8 @@ func TestNonsense(t *testing.T) {
 		name := kinds[i-1]
 		a := all[name]
 		now.Store(&a)
-		// Another console each, for a server that answers nothing is not asked again at once.
+		// Each case uses a new console, because a server that does not answer is not
+		// asked again immediately.
 		own := startWith(t, nil, Options{}, func(a *api.API) []Server {
 			a.AddServer("odd", false, api.NewRemote(s.URL, nil, nil))
 			return []Server{{Name: "odd", URL: s.URL}}
@@ -116,7 +118,7 @@ func TestNonsense(t *testing.T) {
 			}
 			asked, page, err := own.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/s/odd/"+strings.ReplaceAll(path, "&", "%26"), nil))
 			if err == nil {
-				own.live.values(asked, page) // its error is what the page says
+				own.live.values(asked, page) // its error is shown on the page
 			}
 		}
 		own.page(200, "/console/")
@@ -135,13 +137,14 @@ func keys(m map[string]any) (names []string) {
 	return names
 }
 
-// A panic of what makes a page ends the stream of the page, or stands in the place of a part, and does not end the server.
+// A panic while rendering ends the page's stream, or is shown in place of a part. The
+// server continues.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var panics atomic.Bool
 	bad := transport(func() {
 		if panics.Load() {
-			panic("what nobody has thought of")
+			panic("planted panic")
 		}
 	})
 	r := startWith(t, nil, Options{Open: bad.at("bad")}, func(*api.API) []Server { return []Server{{Name: "bad"}} })
@@ -160,12 +163,12 @@ func TestPanic(t *testing.T) {
 	}
 	until(t, func() bool { return strings.Contains(r.page(200, "/console/"), errPanic.Error()) })
 	r.Close()
-	if text := log.String(); !strings.Contains(text, "what nobody has thought of") || !strings.Contains(text, "nonsense_test.go") {
+	if text := log.String(); !strings.Contains(text, "planted panic") || !strings.Contains(text, "nonsense_test.go") {
 		t.Error(text)
 	}
 }
 
-// A sharedLog is a log that is read while somebody writes it.
+// A sharedLog is a log that is read while it is written.
 type sharedLog struct {
 	mu   sync.Mutex
 	text strings.Builder

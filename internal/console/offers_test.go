@@ -119,7 +119,7 @@ func TestOffersOnlyWhatIsPermitted(t *testing.T) {
 			t.Errorf("%s: the form to edit job 5: %d %s", name, w.Code, w.Body)
 		}
 		if pages < 5 {
-			t.Errorf("%s has seen %d pages only: %v", name, pages, seen)
+			t.Errorf("%s saw only %d pages: %v", name, pages, seen)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestConfirmState(t *testing.T) {
 		text := r.page(200, "/console/confirm?"+path)
 		for _, part := range want {
 			if !strings.Contains(text, part) {
-				t.Errorf("%s does not say %q: %s", path, part, text)
+				t.Errorf("%s does not contain %q: %s", path, part, text)
 			}
 		}
 	}

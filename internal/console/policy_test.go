@@ -8,7 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// The page says what is in force and where it comes from; its form sets and unsets only what was changed in it.
+// The page shows the settings in force with their source. Its form sets and unsets only
+// changed settings.
 func TestPolicyPage(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, _ int64) { e.SetPolicy("mail-*", "max-attempts=5\n") })
@@ -24,7 +25,7 @@ func TestPolicyPage(t *testing.T) {
 		}
 	}
 	if _, text = get("/console/tube/mail-1/policy?pattern=mail-*"); !strings.Contains(text, `name="was-max-attempts" value="5"`) || !strings.Contains(text, `name="now-max-attempts" value="5"`) {
-		t.Error("the form does not have what is set for the pattern")
+		t.Error("the form does not show the pattern's settings")
 	}
 	set := func() string {
 		var text string
@@ -38,7 +39,7 @@ func TestPolicyPage(t *testing.T) {
 		}
 		return v
 	}
-	r.in(func(e *engine.Engine, _ int64) { e.SetPolicy("mail-*", "max-attempts=5\nrate=9/s\n") }) // somebody else, meanwhile
+	r.in(func(e *engine.Engine, _ int64) { e.SetPolicy("mail-*", "max-attempts=5\nrate=9/s\n") }) // another user in the meantime
 	if code, text = post("/console/tube/mail-1/policy", form("was-max-attempts", "5", "now-max-attempts", " ", "was-burst", "", "now-burst", "3", "was-rate", "", "now-rate", "")); code != 303 || set() != "burst=3\nrate=9/s\n" {
 		t.Errorf("%d %s: %q is set", code, text, set())
 	}
@@ -57,11 +58,11 @@ func TestPolicyPage(t *testing.T) {
 	}
 	only := start(t, nil, Options{ReadOnly: true})
 	if text = only.send("GET", "/console/tube/mail-1/policy", nil).Body.String(); strings.Contains(text, "Save") || !strings.Contains(text, "the file, for *") {
-		t.Error("a console that only shows has a form")
+		t.Error("a read-only console has a form")
 	}
 }
 
-// Each wrong value is reported next to its field, which keeps what was typed.
+// Each wrong value is reported next to its field, which keeps the typed text.
 func TestWrongPolicy(t *testing.T) {
 	r := start(t, nil, Options{})
 	w := r.send("POST", "/console/tube/mail/policy", url.Values{"pattern": {"mail"}, "now-ttl": {"5 parsecs"}, "now-max-attempts": {"three"}, "now-burst": {"4"}})
@@ -84,7 +85,7 @@ func TestPolicyPageHidesDeadTube(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	r.in(func(e *engine.Engine, _ int64) { e.SetPolicy("mail", "dead-tube=payroll\n") })
 	if text := r.page(200, "/console/tube/mail/policy", r.login(mailerToken)); strings.Contains(text, "payroll") || !strings.Contains(text, ">hidden<") {
-		t.Errorf("the page names a tube on which the user has no right: %s", text)
+		t.Errorf("the page shows a tube on which the user has no right: %s", text)
 	}
 	if text := r.page(200, "/console/tube/mail/policy", r.login(rootToken)); !strings.Contains(text, "payroll") {
 		t.Error("the page hides the dead tube from a user with all rights")

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
-// rowTexts are the rows of some bodies as one reads them, and what stands above them.
+// rowTexts returns the rows of some bodies as shown, and the common part above them.
 func rowTexts(wanted *regexp.Regexp, bodies ...string) (texts []string, above string) {
 	var jobs []admin.Job
 	for _, body := range bodies {
@@ -31,7 +31,7 @@ func rowTexts(wanted *regexp.Regexp, bodies ...string) (texts []string, above st
 	return texts, decode.Joined(same)
 }
 
-// A row shows what the others do not have; what all have stands above them.
+// A row shows the parts in which it differs. The common parts are above the rows.
 func TestRowsDiffer(t *testing.T) {
 	const laravel = `{"uuid":"1","displayName":"App\\Mail","data":{"to":"%s","template":"welcome"}}`
 	for _, test := range []struct {
@@ -51,7 +51,7 @@ func TestRowsDiffer(t *testing.T) {
 	}
 }
 
-// A row of a search begins a little before what was looked for, and marks it.
+// A row of a search begins shortly before the match, and marks it.
 func TestRowsMatch(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for _, test := range []struct {
@@ -73,7 +73,8 @@ func TestRowsMatch(t *testing.T) {
 	}
 }
 
-// TestNames completes the last word of a search: conditions, states, and the tubes that the user may see.
+// TestNames completes the last word of a search: conditions, states, and the tubes that
+// the user can see.
 func TestNames(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	r.put("mail", "x")
@@ -94,7 +95,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestClassesOfTube shows the classes of a tube's jobs, with a search for each, to users who may see bodies.
+// TestClassesOfTube shows the classes of a tube's jobs, each with a search, to users with
+// the right peek.
 func TestClassesOfTube(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	for range 3 {

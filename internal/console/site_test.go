@@ -24,7 +24,7 @@ func (r *rig) serveAPI() string {
 	return s.URL
 }
 
-// several starts a console with two other servers, one of which is down.
+// several starts a console with two other servers, one of which is unreachable.
 func several(t *testing.T, opt Options) (own, far *rig) {
 	t.Helper()
 	far = start(t, nil, Options{})
@@ -42,7 +42,7 @@ func several(t *testing.T, opt Options) (own, far *rig) {
 
 var consoleLink = regexp.MustCompile(`(?:href|action)="(/console/[^"]*)"`)
 
-// Each page is there for each server, and leads to pages of the same server.
+// Each page exists for each server, and links to pages of the same server.
 func TestServers(t *testing.T) {
 	own, far := several(t, Options{})
 	far.put("mail", `{"n":1}`)
@@ -82,7 +82,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// What is done at another server is done there, is noted here, and leads back to its page.
+// An action on another server is executed there, logged here, and leads back to its page.
 func TestServerActions(t *testing.T) {
 	own, far := several(t, Options{})
 	for range 3 {
@@ -121,7 +121,7 @@ func TestServerActions(t *testing.T) {
 	}
 }
 
-// The overview has all servers, and waits for none that is away.
+// The overview lists all servers, and does not wait for unreachable ones.
 func TestServerList(t *testing.T) {
 	own, far := several(t, Options{})
 	for range 1234 {
@@ -136,7 +136,7 @@ func TestServerList(t *testing.T) {
 	}
 }
 
-// Who may not see all here does not hear of the other servers, and cannot use them.
+// Users without rights on all local tubes do not see other servers and cannot use them.
 func TestServerRights(t *testing.T) {
 	far := start(t, nil, Options{})
 	far.put("mail", "secret")
@@ -167,7 +167,7 @@ func TestServerRights(t *testing.T) {
 	}
 }
 
-// Whatever another server answers is shown as text.
+// Responses of another server are shown as text.
 func TestHostileServer(t *testing.T) {
 	bad := `<script>alert(1)</script>`
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +202,8 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// A member of a cluster shows the others, what is wrong first; a server that is none shows nothing of it.
+// A cluster member shows the other members, problems first. A server without a cluster
+// shows no members.
 func TestCluster(t *testing.T) {
 	c := admin.Cluster{Self: 1, Leader: 2, Term: 7, Quorum: true, Members: []admin.ClusterMember{
 		{ID: 1, Address: "10.0.0.1:11400", Role: "voter", Reachable: true, Progress: &admin.Progress{Applied: 90, Lag: 3}, Version: "1.2"},
@@ -221,7 +222,7 @@ func TestCluster(t *testing.T) {
 	}
 	for _, want := range []string{" ago</td>", "Member 3 at &lt;script&gt; must join again", `class="zero" data-label="Applied">–`, `href="https://db-2:11380/console/" title="Console of the member">db-2</a>`, `10.0.0.1:11400</span><span class="tag">this member</span>`, "do=lead&amp;member=1&amp;"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is not on the page: %s", want, text)
+			t.Errorf("the page does not contain %q: %s", want, text)
 		}
 	}
 	c.Members[0].Host = "db-2" // on the same machine
@@ -250,7 +251,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// A counter counts the operations that a console asks its own server for.
+// A counter counts the operations that a console sends to its own server.
 type counter struct {
 	*admin.Client
 	asked map[string]int

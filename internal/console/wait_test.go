@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api"
 )
 
-// A slowLeader answers nothing before it is let, and then that it cannot be reached.
-type slowLeader struct{ asked, let chan struct{} } // asked has room for one
+// A slowLeader does not reply until it is released, and then is unreachable.
+type slowLeader struct{ asked, let chan struct{} } // asked has a buffer of one
 
 func (l slowLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == api.Prefix+"/tubes" {
@@ -27,7 +27,7 @@ func (l slowLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("no route to host")
 }
 
-// While a page of the own server waits for the leader of the cluster, the others are made.
+// While one page waits for the leader of the cluster, other pages are served.
 func TestSlowLeader(t *testing.T) {
 	slow := slowLeader{make(chan struct{}, 1), make(chan struct{})}
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
@@ -49,7 +49,7 @@ func TestSlowLeader(t *testing.T) {
 	go values("server", &second)
 	until(t, func() bool { return second.Load() })
 	if first.Load() {
-		t.Error("the first page has not waited")
+		t.Error("the first page did not wait")
 	}
 	close(slow.let)
 	until(t, func() bool { return first.Load() })
@@ -58,7 +58,7 @@ func TestSlowLeader(t *testing.T) {
 	}
 }
 
-// To wait for the other servers holds up no other page.
+// Waiting for other servers delays no other page.
 func TestSlowServer(t *testing.T) {
 	let := make(chan struct{})
 	slow := transport(func() { <-let })
@@ -74,13 +74,13 @@ func TestSlowServer(t *testing.T) {
 	}
 	close(let)
 	if waits != 1 {
-		t.Errorf("it has waited %d times", waits)
+		t.Errorf("the page waited %d times", waits)
 	}
 }
 
-// Those who look at the same page share it, also when all begin at once.
+// Viewers of the same page share it, even if all begin at the same time.
 func TestViewersTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // its clock stands still: what is made grows no older
+	synctest.Test(t, func(t *testing.T) { // the clock stands still, so pages do not become stale
 		const viewers = 12
 		r := start(t, nil, Options{})
 		var looked, made atomic.Int32
@@ -108,7 +108,7 @@ func TestViewersTogether(t *testing.T) {
 				}
 			})
 		}
-		until(t, func() bool { return looked.Load() > viewers }) // all, and who makes the page again
+		until(t, func() bool { return looked.Load() > viewers }) // all viewers, and the goroutine that renders the page again
 		close(let)
 		all.Wait()
 		if n := made.Load(); n != 1 {

@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// asks asks the API of a server for something, and reports whether there is one.
+// asks sends a GET to the server's API, and reports whether the object exists.
 func (s *server) asks(path string, into any) bool {
 	s.t.Helper()
 	r, err := http.Get("http://" + s.admin + "/api/v1" + path)
@@ -34,7 +34,7 @@ func (s *server) asks(path string, into any) bool {
 	return true
 }
 
-// A jobNow and a tubeNow are what the API tells of a job and of a tube.
+// A jobNow and a tubeNow are the API's views of a job and of a tube.
 type jobNow struct {
 	Tube, State string
 	Priority    uint32
@@ -45,7 +45,7 @@ type tubeNow struct {
 	Pause int
 }
 
-// comes waits until something is as it should be.
+// comes waits until a value is the expected one.
 func comes[T comparable](t *testing.T, what string, want T, now func() T) {
 	t.Helper()
 	for deadline := time.Now().Add(patience / 2); ; time.Sleep(20 * time.Millisecond) {
@@ -64,12 +64,13 @@ var all = []string{"all"}
 
 const selectAll = "document.querySelector('[data-all]').click(), document.querySelector('[name=all]').click()"
 
-// ofAll is what clicks on an action on all jobs of a state.
+// ofAll returns the script that clicks on an action for all jobs of a state.
 func ofAll(action string) string {
 	return selectAll + ", document.querySelector('.pick [value=" + action + "]').click()"
 }
 
-// act uses a button of a page, on what is selected there if anything is; answers the question with some fields filled in; and waits until the next page says what was done.
+// act clicks on a button of a page, for the selected rows if there are any, fills in
+// fields of the dialog, and waits until the next page reports the result.
 func act(t *testing.T, ctx context.Context, s *server, path, action string, selected []string, fields ...string) {
 	t.Helper()
 	do(t, ctx, visit(s.url(path)))
@@ -94,7 +95,7 @@ func act(t *testing.T, ctx context.Context, s *server, path, action string, sele
 	until(t, ctx, "document.readyState == 'complete' && document.querySelector('.note') && !document.querySelector('.note.bad')")
 }
 
-// Every action does what it says.
+// Every action has the documented effect.
 func TestEveryAction(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 6)
@@ -179,7 +180,8 @@ func TestEveryAction(t *testing.T) {
 	comes(t, "connections", 0, func() int { s.asks("/connections?tube=closed-soon", &found); return len(found.Connections) })
 }
 
-// What is selected on the page of tubes is handled as a whole; jobs of a tube come out as a file, and into another one from it.
+// Actions on the page of tubes apply to all selected tubes. Jobs of a tube can be
+// exported to a file and imported into another tube.
 func TestSelectedTubes(t *testing.T) {
 	s := start(t)
 	for _, tube := range []string{"mail", "news", "other"} {
@@ -217,8 +219,8 @@ func TestSelectedTubes(t *testing.T) {
 	})
 }
 
-// Names of tubes that are legal and mean something elsewhere, what an identity is called and what a browser calls itself do nothing on
-// any page, and links lead where they should.
+// Special tube names, names of identities and user agents do no harm on any page, and
+// links lead to the right pages.
 func TestHostileNames(t *testing.T) {
 	const hostile = `"><img src=x onerror="window.bad=1"><script>window.bad=1</script>`
 	s := start(t, secured(t, hostile, false)...)
@@ -241,12 +243,13 @@ func TestHostileNames(t *testing.T) {
 		do(t, ctx, visit(s.url(path)))
 		until(t, ctx, "!!document.querySelector('main') && !document.querySelector('#help').hidden")
 		if eval[bool](t, ctx, "!!window.bad || document.querySelectorAll('main img, main script, header img, header script').length > 0") {
-			t.Errorf("%s runs or shows what a stranger has sent", path)
+			t.Errorf("%s runs or shows hostile input", path)
 		}
 	}
 }
 
-// A job that is put again as the form shows it has the same body, whatever a browser makes of ends of lines.
+// A job that is put again from its form has the same body, although browsers change line
+// ends.
 func TestPutAgain(t *testing.T) {
 	s := start(t)
 	ctx := browse(t)

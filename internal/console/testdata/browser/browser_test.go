@@ -31,7 +31,7 @@ var (
 	address = flag.String("console", "", "use the console at this `URL`, of a server that runs already, for pictures")
 )
 
-// program is the path of the server that is tested.
+// program is the path of the tested server.
 var program string
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ type server struct {
 	stop        func()
 	args        []string
 	scheme      string
-	token       string // for the API; empty means none
+	token       string // token for the API; empty means none
 }
 
 func (s *server) url(path string) string { return s.scheme + "://" + s.admin + "/console/" + path }
@@ -72,7 +72,7 @@ func start(t *testing.T, args ...string) *server {
 	return s
 }
 
-// restart runs the program, and waits until it is ready.
+// restart starts the program and waits until it is ready.
 func (s *server) restart() {
 	s.t.Helper()
 	cmd := exec.Command(program, append([]string{"-l", "127.0.0.1", "-p", port(s.port), "--admin", s.admin}, s.args...)...)
@@ -95,7 +95,7 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// freePort returns an address that nobody else gets before the test ends.
+// freePort returns an address that is reserved until the test ends.
 func freePort(t *testing.T) string {
 	t.Helper()
 	p, err := freeport.Reserve()
@@ -108,7 +108,7 @@ func freePort(t *testing.T) string {
 
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// say gives a command of the protocol and returns the first line of the reply.
+// say sends a command of the protocol and returns the first line of the reply.
 func (s *server) say(command string, body ...string) string {
 	s.t.Helper()
 	if s.conn == nil {
@@ -130,7 +130,7 @@ func (s *server) say(command string, body ...string) string {
 	return strings.TrimSpace(line)
 }
 
-// patch changes something through the API.
+// patch sends a PATCH to the API.
 func (s *server) patch(path, body string) { s.t.Helper(); s.change(http.MethodPatch, path, body) }
 
 func (s *server) change(method, path, body string) {
@@ -153,7 +153,7 @@ func (s *server) change(method, path, body string) {
 	}
 }
 
-// task starts work on many jobs through the API, and waits until it has ended.
+// task starts a task through the API, and waits until it has ended.
 func (s *server) task(tube, request string) {
 	s.t.Helper()
 	r, err := http.Post("http://"+s.admin+"/api/v1/tubes/"+tube+"/tasks", "application/json", strings.NewReader(request))
@@ -177,7 +177,7 @@ func (s *server) taskEnds(path string) {
 	r.Body.Close()
 }
 
-// fill puts many jobs fast: body returns that of each.
+// fill puts many jobs quickly. The function body returns each job's body.
 func (s *server) fill(tube string, n int, body func(i int) string) {
 	s.t.Helper()
 	s.say("use " + tube)
@@ -211,7 +211,7 @@ func browse(t *testing.T, options ...chromedp.ExecAllocatorOption) context.Conte
 	options = append(append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WSURLReadTimeout(patience)), options...)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // a test looks at many pages
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // a test visits many pages
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
@@ -221,7 +221,7 @@ func browse(t *testing.T, options ...chromedp.ExecAllocatorOption) context.Conte
 	return ctx
 }
 
-// watchHosts lets the test fail if a page asks another host than this one for anything.
+// watchHosts fails the test if a page sends requests to another host.
 func watchHosts(t *testing.T, ctx context.Context) {
 	t.Helper()
 	var mu sync.Mutex
@@ -251,7 +251,7 @@ func watchHosts(t *testing.T, ctx context.Context) {
 	})
 }
 
-// do does something in the browser.
+// do runs steps in the browser.
 func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	if err := chromedp.Do(ctx, steps...); err != nil {
@@ -259,13 +259,15 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 	}
 }
 
-// visit goes to a page and waits until it is there. [chromedp.Navigate] alone ends early, on the page before, if that page takes its note out
-// of its address meanwhile.
+// visit opens a page and waits until it is loaded. [chromedp.Navigate] alone can return
+// early, on the previous page, if that page removes its note from its address in the
+// meantime.
 func visit(url string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(becomes("document.before = true"), chromedp.Navigate(url), becomes("!document.before && document.readyState == 'complete'"))
 }
 
-// mouse clicks with the mouse on the first element of a selector, in the middle of what can be seen of it. It fails if another element covers it.
+// mouse clicks on the first element of a selector, in the middle of its visible part. It
+// fails if another element covers it.
 func mouse(selector string) chromedp.Action[chromedp.Void] {
 	at := fmt.Sprintf("(() => { const e = document.querySelector(%q); e.scrollIntoView({ block: 'center', behavior: 'instant' }); const r = e.getClientRects()[0], x = r.x + r.width / 2, y = r.y + r.height / 2, hit = document.elementFromPoint(x, y);"+
 		" return e.contains(hit) || hit?.contains(e) ? [x, y] : []; })()", selector)
@@ -282,7 +284,7 @@ func mouse(selector string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// becomes waits until an expression of JavaScript is true, also over pages that come and go.
+// becomes waits until a JavaScript expression is true, also across page loads.
 func becomes(expression string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		for {
@@ -298,7 +300,7 @@ func becomes(expression string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// eval returns what an expression of JavaScript is.
+// eval returns the value of a JavaScript expression.
 func eval[T any](t *testing.T, ctx context.Context, expression string) T {
 	t.Helper()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
@@ -308,7 +310,8 @@ func eval[T any](t *testing.T, ctx context.Context, expression string) T {
 	return v
 }
 
-// until waits until an expression of JavaScript is true, and says what is on the page if it never is.
+// until waits until a JavaScript expression is true. On a timeout it reports the text of
+// the page.
 func until(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
 	limited, cancel := context.WithTimeout(ctx, patience/2)
@@ -319,7 +322,7 @@ func until(t *testing.T, ctx context.Context, expression string) {
 	}
 }
 
-// picture writes a picture of a page, as high as it is, after some expressions of JavaScript.
+// picture writes a full-height picture of a page, after some JavaScript expressions.
 func picture(ctx context.Context, t *testing.T, url, file string, width int64, theme string, before ...string) {
 	t.Helper()
 	do(t, ctx, chromedp.EmulateViewport(width, 800), visit(url))
@@ -341,7 +344,8 @@ func picture(ctx context.Context, t *testing.T, url, file string, width int64, t
 	}
 }
 
-// keepBusy lets the queue of a shop work on the server until the test ends, and returns when that has gone on for -warm.
+// keepBusy runs a shop's queue on the server until the test ends, and returns after
+// -warm.
 func keepBusy(t *testing.T, s *server) {
 	t.Helper()
 	demo := filepath.Join(t.TempDir(), "demo")
@@ -359,12 +363,12 @@ func keepBusy(t *testing.T, s *server) {
 	time.Sleep(*warm) // the charts are of the last ten minutes
 }
 
-// TestScreenshots writes pictures, if it is asked for:
+// TestScreenshots writes pictures if -shots is set:
 //
 //	go test -run TestScreenshots -timeout 1h -warm 11m -shots DIR
 //
-// Those of doc/ are console-overview.png and -dark.png, console-tubes-dark.png, console-search.png and console-job.png; TestScenes makes
-// console-disaster.png.
+// doc/ uses console-overview.png and -dark.png, console-tubes-dark.png,
+// console-search.png and console-job.png. TestScenes writes console-disaster.png.
 func TestScreenshots(t *testing.T) {
 	if *shots == "" {
 		t.Skip("no -shots")
@@ -404,7 +408,8 @@ func TestScreenshots(t *testing.T) {
 	picture(ctx, t, base+job, "console-job.png", 1280, "light")
 }
 
-// tryAndBury puts a job that is reserved three times: it is released, buried and kicked, and buried. It returns the id.
+// tryAndBury puts a job that is reserved three times and finally buried, and returns its
+// id.
 func (s *server) tryAndBury(tube, body string) (id string) {
 	s.t.Helper()
 	s.say("use " + tube)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// members starts a cluster of three. The first leads it.
+// members starts a cluster of three members, led by the first.
 func members(t *testing.T) []*server {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,8 @@ func members(t *testing.T) []*server {
 	return all
 }
 
-// The section of the page of the server, as a person reads it: of each member the role, and whether it can be reached.
+// The member section of the server page, as text: the role of each member, and whether it
+// is reachable.
 const memberRows = "[...document.querySelectorAll('[aria-label=Members] tbody tr')].map(r => r.querySelector('[data-label=Role]').textContent + (r.querySelector('[data-label=Heard]').textContent == 'now' ? ' yes' : ' no'))"
 
 func showsMembers(t *testing.T, ctx context.Context, want string) {
@@ -42,7 +43,8 @@ func showsMembers(t *testing.T, ctx context.Context, want string) {
 	until(t, ctx, memberRows+".sort().join() == '"+want+"'")
 }
 
-// At each member one sees the same cluster, what is wrong with it while it happens, and who leads then. Nobody is kept out of the pages.
+// Each member shows the same cluster, its current problems, and the new leader. The pages
+// are accessible.
 func TestCluster(t *testing.T) {
 	all := members(t)
 	leader, follower, third := all[0], all[1], all[2]
@@ -101,7 +103,8 @@ func TestCluster(t *testing.T) {
 	until(t, ctx, "document.querySelector('#n-ready').textContent == '3'")
 }
 
-// The pages of a cluster keep nobody out: at the leader, at a follower, and when a member is lost.
+// The pages of a cluster are accessible: at the leader, at a follower, and after the loss
+// of a member.
 func TestClusterAccessibility(t *testing.T) {
 	program := axe(t)
 	all := members(t)

@@ -11,8 +11,9 @@ import (
 	"slices"
 )
 
-// withFewColours returns a picture in 256 of its colours, each other one as the nearest of them: that takes a third of the
-// bytes, and nobody sees it.
+// withFewColours returns a picture with 256 of its colours, and replaces each other
+// colour by the nearest of them. That needs a third of the bytes, without a visible
+// difference.
 func withFewColours(text []byte) ([]byte, error) {
 	from, err := png.Decode(bytes.NewReader(text))
 	if err != nil {
@@ -43,8 +44,9 @@ func withFewColours(text []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// chosen returns the colours that a picture is to have, and all that it has, by how often. It begins with the most frequent one, and goes on with the one that
-// is missed the most: a rare colour that is like no other before a frequent one that is.
+// chosen returns the palette of a picture, and all its colours by frequency. It begins
+// with the most frequent colour, and repeatedly adds the colour with the largest error: a
+// rare colour without a similar one precedes a frequent colour with one.
 func chosen(seen map[color.RGBA]int) (palette color.Palette, often []color.RGBA) {
 	often = slices.SortedFunc(maps.Keys(seen), func(a, b color.RGBA) int {
 		return cmp.Or(cmp.Compare(seen[b], seen[a]), slices.Compare([]byte{a.R, a.G, a.B, a.A}, []byte{b.R, b.G, b.B, b.A}))
@@ -69,7 +71,7 @@ func chosen(seen map[color.RGBA]int) (palette color.Palette, often []color.RGBA)
 	return palette, often
 }
 
-// apart is how different two colours are.
+// apart returns the distance of two colours.
 func apart(a, b color.RGBA) int {
 	red, green, blue := int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B)
 	return red*red + green*green + blue*blue

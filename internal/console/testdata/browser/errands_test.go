@@ -15,14 +15,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A hand does what a person does, and counts it.
+// A hand performs a user's actions, and counts them.
 type hand struct {
 	t                   *testing.T
 	ctx                 context.Context
 	clicks, keys, typed int
 }
 
-// click clicks with the mouse on the first element of a selector, as soon as it is visible.
+// click clicks on the first element of a selector, as soon as it is visible.
 func (h *hand) click(selector string) {
 	h.t.Helper()
 	until(h.t, h.ctx, fmt.Sprintf("document.readyState == 'complete' && !document.querySelector('#help').hidden && document.querySelector(%q)?.getClientRects().length", selector))
@@ -30,7 +30,7 @@ func (h *hand) click(selector string) {
 	h.clicks++
 }
 
-// press presses keys, one after the other, where the page hears them.
+// press presses keys, one after the other, on the page.
 func (h *hand) press(keys ...string) {
 	h.t.Helper()
 	until(h.t, h.ctx, "document.readyState == 'complete' && !document.querySelector('#help').hidden")
@@ -40,7 +40,7 @@ func (h *hand) press(keys ...string) {
 	h.keys += len(keys)
 }
 
-// write types a text where the focus is, in the place of what is there.
+// write replaces the text of a field.
 func (h *hand) write(field, text string) {
 	h.t.Helper()
 	until(h.t, h.ctx, fmt.Sprintf("document.querySelector(%q)?.getClientRects().length", field))
@@ -51,7 +51,8 @@ func (h *hand) write(field, text string) {
 
 const answer = "#dialog[open] form button" // of a question
 
-// A person's errands, with how many clicks, keys and typed texts each may take. They begin on the page at which one finds out that there is something to do.
+// A user's errands, with the maximum number of clicks, keys and typed texts. Each begins
+// on the page that shows the reason for it.
 func TestErrands(t *testing.T) {
 	s := start(t)
 	mail := func(user int) string {
@@ -91,7 +92,7 @@ func TestErrands(t *testing.T) {
 			h.click(".pick [value=kick-job]")
 			h.click(answer)
 		}, shows("3 jobs kicked.")},
-		{"find who has held a job longest", "", 1, 0, 0, func(h *hand) { h.click(`nav a[href$="/working"]`) }, `document.querySelector('td[data-label="Held by"] a')?.textContent.startsWith("127.0.0.1:")`},
+		{"find the connection that has held a job longest", "", 1, 0, 0, func(h *hand) { h.click(`nav a[href$="/working"]`) }, `document.querySelector('td[data-label="Held by"] a')?.textContent.startsWith("127.0.0.1:")`},
 		{"open a job by its number", "", 0, 2, 1, func(h *hand) { h.press("/"); h.write("#palette input", "5"); h.press("\r") }, "location.pathname.endsWith('/job/5')"},
 		{"go to a tube by its name", "server", 0, 2, 1, func(h *hand) { h.press("/"); h.write("#palette input", "news"); h.press("\r") }, "location.pathname.endsWith('/tube/news')"},
 		{"pause a tube until it is resumed", "tube/news", 2, 0, 1, func(h *hand) {
@@ -112,7 +113,7 @@ func TestErrands(t *testing.T) {
 			h.click(answer)
 		}, shows("59 jobs moved.")},
 		{"kick all failed jobs of a tube", "tube/failed?state=buried", 2, 0, 0, func(h *hand) { h.click("main .acts .go"); h.click(answer) }, shows("27 jobs kicked.")},
-		{"find who holds a job", "tube/held?state=reserved", 1, 0, 0, func(h *hand) { h.click(`td[data-label="Held by"] a`) }, "location.pathname.includes('/connection/')"},
+		{"find the connection that holds a job", "tube/held?state=reserved", 1, 0, 0, func(h *hand) { h.click(`td[data-label="Held by"] a`) }, "location.pathname.includes('/connection/')"},
 		{"correct a typo in a Laravel job and run it", "tube/laravel?state=buried", 3, 0, 1, func(h *hand) {
 			h.click("td.name a")
 			h.click(`main a[href$="/edit"]`)
@@ -120,7 +121,7 @@ func TestErrands(t *testing.T) {
 			h.write("textarea", strings.Replace(eval[string](h.t, h.ctx, "document.querySelector('textarea').value"), "tpyo@", "typo@", 1))
 			h.click("[name=then][value=kick]")
 		}, shows("It is ready.")},
-		{"see what was done to a tube", "", 0, 4, 1, func(h *hand) {
+		{"see the changes of a tube", "", 0, 4, 1, func(h *hand) {
 			h.press("g", "a")
 			until(h.t, h.ctx, "location.pathname.endsWith('/activity')")
 			h.press("f")
@@ -133,14 +134,14 @@ func TestErrands(t *testing.T) {
 		errand.do(h)
 		until(t, ctx, errand.done)
 		if h.clicks > errand.clicks || h.keys > errand.keys || h.typed > errand.typed {
-			t.Errorf("to %s takes %d clicks, %d keys and %d texts, and may take %d, %d and %d", errand.name, h.clicks, h.keys, h.typed, errand.clicks, errand.keys, errand.typed)
+			t.Errorf("to %s takes %d clicks, %d keys and %d texts, want at most %d, %d and %d", errand.name, h.clicks, h.keys, h.typed, errand.clicks, errand.keys, errand.typed)
 		}
 		t.Log(strings.Join([]string{errand.name, fmt.Sprint(h.clicks), fmt.Sprint(h.keys), fmt.Sprint(h.typed)}, " | "))
 	}
 }
 
-// A person sees since when the jobs of a tube have failed with two clicks, at each width.
-// The server was restarted, and shows its earlier history.
+// A user finds the time since when the jobs of a tube fail with two clicks, at each
+// width. The server was restarted, and shows its earlier history.
 func TestSinceWhen(t *testing.T) {
 	dir := t.TempDir()
 	past := history.New(history.Options{FS: vfs.OS, Dir: filepath.Join(dir, "history"), Limit: history.DefaultLimit, Log: slog.Default()})
@@ -175,7 +176,8 @@ func TestSinceWhen(t *testing.T) {
 	}
 }
 
-// These errands take as few clicks at every width: to retry all failures of one reason, and to find who has held a job longest.
+// These errands need the same few clicks at every width: retry all failures with one
+// reason, and find the connection that has held a job longest.
 func TestErrandsAtAllWidths(t *testing.T) {
 	s := start(t)
 	s.put("held", "x", 1)
@@ -213,7 +215,7 @@ func TestErrandsAtAllWidths(t *testing.T) {
 		h.click(`nav a[href$="/working"]`)
 		until(t, ctx, `document.querySelector('td[data-label="Held by"] a')?.getClientRects().length && document.querySelector('td[data-label="Held for"]').innerText != ""`)
 		if h.clicks != 1 {
-			t.Errorf("%d px: %d clicks to find who has held a job longest", width, h.clicks)
+			t.Errorf("%d px: %d clicks to find the connection that has held a job longest", width, h.clicks)
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The choices of the palette open by mouse, by touch and by keys. Enter opens the first choice, and a search if that is the only one.
+// The choices of the palette can be opened by mouse, touch and keys. Enter opens the
+// first choice, or a search if there is no other choice.
 func TestPalette(t *testing.T) {
 	s := start(t)
 	s.put("exports", "needle", 1)
@@ -52,7 +53,7 @@ func TestPalette(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/search' && document.querySelector('[data-found] .tube')?.textContent == '1'")
 }
 
-// A server that does not answer costs neither the selection nor the typed text.
+// If the server does not answer, the selection and the typed text are kept.
 func TestNothingIsLost(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
@@ -60,7 +61,7 @@ func TestNothingIsLost(t *testing.T) {
 	alert := func(text string) string {
 		return fmt.Sprintf("[...document.querySelectorAll('[role=alert]')].some(e => e.checkVisibility() && e.textContent.includes(%q))", text)
 	}
-	// An action whose job is gone shows the reason in the dialog.
+	// If the job of an action no longer exists, the dialog shows the reason.
 	do(t, ctx, visit(s.url("tube/mail")))
 	until(t, ctx, "!document.querySelector('[data-all]').hidden")
 	do(t, ctx, mouse("tbody input[value='2']"), mouse(".pick [value=bury-job]"))
@@ -72,7 +73,7 @@ func TestNothingIsLost(t *testing.T) {
 	until(t, ctx, alert("The server does not answer. Nothing was changed."))
 	do(t, ctx, mouse("#dialog [data-cancel]"))
 	if !eval[bool](t, ctx, "document.querySelector(\"tbody input[value='2']\").checked && location.pathname == '/console/tube/mail'") {
-		t.Error("the selection is gone")
+		t.Error("the selection was lost")
 	}
 	s.restart()
 	s.put("mail", "a body", 1)
@@ -92,7 +93,7 @@ func TestNothingIsLost(t *testing.T) {
 		t.Errorf("the text is %q", got)
 	}
 	if !eval[bool](t, ctx, "document.body.innerText.includes('Copy the text before you leave this page.')") {
-		t.Error("the page does not show what to do")
+		t.Error("the page does not show the next step")
 	}
 
 	// A wrong value is reported in the dialog, which keeps the other values.
@@ -105,7 +106,7 @@ func TestNothingIsLost(t *testing.T) {
 	do(t, ctx, mouse("#dialog .bar button"))
 	until(t, ctx, alert("For how long: enter a time such as"))
 	if got := eval[string](t, ctx, "document.querySelector('#dialog[open] [name=seconds]').value"); got != "soon" {
-		t.Errorf("the field has %q", got)
+		t.Errorf("the field contains %q", got)
 	}
 }
 
@@ -118,7 +119,7 @@ func TestSearchKeepsItsURL(t *testing.T) {
 	do(t, ctx, visit(s.url("search?q=needle2")))
 	until(t, ctx, "document.querySelectorAll('[data-found] tr').length == 1 && document.querySelector('main').innerText.includes('Search complete.')")
 	if got := eval[string](t, ctx, "location.search"); got != "?q=needle2" {
-		t.Errorf("the URL has become %s", got)
+		t.Errorf("the URL changed to %s", got)
 	}
 	if got := eval[string](t, ctx, "document.querySelector('main form[data-confirm] [name=back]').value"); got != "/console/search?q=needle2" {
 		t.Errorf("an action leads back to %s", got)
@@ -199,7 +200,7 @@ func TestMoreErrands(t *testing.T) {
 			}
 		}
 		if h.clicks > one.clicks {
-			t.Errorf("%s takes %d clicks, and may take %d", one.name, h.clicks, one.clicks)
+			t.Errorf("%s takes %d clicks, want at most %d", one.name, h.clicks, one.clicks)
 		}
 		t.Log(one.name, h.clicks, h.typed)
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Pages and actions work without JavaScript: one can log in, choose colours, filter, search, put, import, and handle what is selected.
+// Pages and actions work without JavaScript: login, colours, filters, search, put,
+// import, and actions on selections.
 func TestWithoutScript(t *testing.T) {
 	s := start(t, secured(t, "ann", false)...)
 	ctx := browse(t, chromedp.Flag("blink-settings", "scriptEnabled=false"))
@@ -37,7 +38,7 @@ func TestWithoutScript(t *testing.T) {
 	shows("2 jobs buried.")
 }
 
-// All that a mouse does can be done with keys alone.
+// Every action is possible with the keyboard alone.
 func TestKeyboardOnly(t *testing.T) {
 	s := start(t, secured(t, "ann", false)...)
 	ctx := browse(t)
@@ -92,7 +93,7 @@ func TestKeyboardOnly(t *testing.T) {
 	until(t, ctx, "location.search.includes('cols=size')")
 }
 
-// tabTo presses the tabulator until an element has the focus.
+// tabTo presses Tab until an element has the focus.
 func tabTo(t *testing.T, ctx context.Context, selector string) {
 	t.Helper()
 	for range 200 {
@@ -101,5 +102,5 @@ func tabTo(t *testing.T, ctx context.Context, selector string) {
 		}
 		do(t, ctx, chromedp.KeyEvent("\t"))
 	}
-	t.Fatalf("the tabulator does not come to %s", selector)
+	t.Fatalf("Tab does not reach %s", selector)
 }

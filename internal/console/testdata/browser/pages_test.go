@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Values change by themselves, other rows come, and a server that was away is found again.
+// Values update live, new rows appear, and the page reconnects to a restarted server.
 func TestLive(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
@@ -43,7 +43,7 @@ func TestLive(t *testing.T) {
 	until(t, ctx, "document.querySelector('#n-ready').textContent == '0'")
 }
 
-// An action opens a dialog that says what and how many, and does it.
+// An action opens a dialog with its effect and the number of jobs, and then performs it.
 func TestAction(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
@@ -69,7 +69,7 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// What strangers have put into bodies is shown, and does nothing.
+// Hostile bodies are shown as text and have no effect.
 func TestHostile(t *testing.T) {
 	s := start(t)
 	for _, body := range []string{"<script>window.bad=1</script>", `"><img src=x onerror="window.bad=1">`, `{"displayName":"<img/src/onerror=window.bad=1>"}`} {
@@ -80,7 +80,7 @@ func TestHostile(t *testing.T) {
 		do(t, ctx, visit(s.url(path)))
 		until(t, ctx, "!!document.querySelector('#live[data-on]')")
 		if eval[bool](t, ctx, "!!window.bad || document.querySelectorAll('main img, main script').length > 0") {
-			t.Errorf("%s runs or shows what a body has in it", path)
+			t.Errorf("%s runs or renders the contents of a body", path)
 		}
 	}
 }
@@ -90,8 +90,8 @@ const (
 	axeSum     = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745"
 )
 
-// axe returns a program that looks for what keeps people out. Its licence is the MPL: it is
-// fetched for the test, and not kept here.
+// axe returns the axe-core program, which finds accessibility problems. Its licence is
+// the MPL, so the test downloads it and the repository does not contain it.
 func axe(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -108,7 +108,7 @@ func axe(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if sum := sha256.Sum256(packed); hex.EncodeToString(sum[:]) != axeSum {
-		t.Fatalf("axe-core has another sum: %x", sum)
+		t.Fatalf("axe-core has the wrong checksum %x", sum)
 	}
 	if out, err := exec.Command("tar", "xzf", filepath.Join(dir, axeVersion), "-C", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -120,7 +120,7 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
-// noAxe ends a test that has no axe-core.
+// noAxe ends a test without axe-core.
 func noAxe(t *testing.T, why string) {
 	t.Helper()
 	if *axeMust {
@@ -129,7 +129,8 @@ func noAxe(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-// Nothing on any page keeps people out who use a screen reader, or keys, or see little.
+// All pages are accessible for users of screen readers, of keyboards only, and with low
+// vision.
 func TestAccessibility(t *testing.T) {
 	program := axe(t)
 	s := start(t)
@@ -160,10 +161,11 @@ func TestAccessibility(t *testing.T) {
 	}
 }
 
-// widths are the widths of a desk, a tablet and a phone.
+// widths are the widths of a desktop, a tablet and a phone.
 var widths = []int64{1280, 768, 360}
 
-// inBothThemes looks for what keeps people out of a page, at a desk and on a phone.
+// inBothThemes checks the accessibility of a page in both themes, on a desktop and on a
+// phone.
 func inBothThemes(t *testing.T, ctx context.Context, program, url string) {
 	t.Helper()
 	for _, theme := range []string{"light", "dark"} {
@@ -178,7 +180,7 @@ func inBothThemes(t *testing.T, ctx context.Context, program, url string) {
 	}
 }
 
-// lookAt looks for what keeps people out of the page that is shown.
+// lookAt checks the accessibility of the current page.
 func lookAt(t *testing.T, ctx context.Context, program, what string) {
 	t.Helper()
 	if !eval[bool](t, ctx, "!!window.axe") {
@@ -189,7 +191,7 @@ func lookAt(t *testing.T, ctx context.Context, program, what string) {
 	}
 }
 
-// evalLater returns what a promise comes to.
+// evalLater returns the result of a promise.
 func evalLater[T any](t *testing.T, ctx context.Context, promise string) T {
 	t.Helper()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](promise, chromedp.EvalAwaitPromise))

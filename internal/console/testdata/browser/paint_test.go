@@ -17,8 +17,8 @@ import (
 
 var paints = flag.Int("paints", 0, "look at pages `N` times, and print how soon they are painted")
 
-// TestPaint measures how soon pages of 10,000 tubes are painted that a browser has nothing of yet, and what they
-// weigh with all that comes with them, if it is asked for. It prints a table in Markdown.
+// If -paints is set, TestPaint measures the time to paint pages with 10,000 tubes in a
+// browser without a cache, and their total size. It prints a Markdown table.
 func TestPaint(t *testing.T) {
 	if *paints == 0 {
 		t.Skip("no -paints")
@@ -49,7 +49,7 @@ func TestPaint(t *testing.T) {
 	}
 }
 
-// spread is the median of some times, the shortest and the longest.
+// spread returns the median, minimum and maximum of times.
 func spread(ms []float64) string {
 	slices.Sort(ms)
 	return fmt.Sprintf("%.0f (%.0f..%.0f)", ms[len(ms)/2], ms[0], ms[len(ms)-1])

@@ -19,11 +19,13 @@ import (
 	"time"
 )
 
-// TestScenes writes pictures of the queue in its moods, if it is asked for: empty, with one tube, with 10,000, and in a disaster.
+// TestScenes writes pictures of different queues if -shots is set: empty, with one tube,
+// with 10,000 tubes, and in a disaster.
 //
 //	go test -run TestScenes -timeout 1h -warm 11m -shots DIR
 //
-// That of doc/ is console-disaster.png. As root the disaster has a full disk, too.
+// doc/ uses console-disaster.png. If the test runs as root, the disaster includes a full
+// disk.
 func TestScenes(t *testing.T) {
 	if *shots == "" {
 		t.Skip("no -shots")
@@ -31,7 +33,7 @@ func TestScenes(t *testing.T) {
 	for _, scene := range []struct {
 		name  string
 		make  func(t *testing.T) *server
-		pages [][2]string // the names of the files, and what is in the URLs
+		pages [][2]string // names of the files, and paths of the pages
 	}{
 		{"empty", func(t *testing.T) *server { return start(t) },
 			[][2]string{{"overview", ""}, {"tubes", "tubes"}, {"connections", "connections"}, {"activity", "activity"}, {"tube", "tube/default"}}},
@@ -61,7 +63,7 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// usualPaths shows directories of the test as those of a server that is installed.
+// usualPaths replaces the test's directories by those of an installed server.
 const usualPaths = `(() => {
 	const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
 	while (texts.nextNode()) {
@@ -69,8 +71,9 @@ const usualPaths = `(() => {
 	}
 })()`
 
-// disaster returns a server on which all goes wrong: a certificate has ended, the jobs of a tube time out or are buried, another tube is full,
-// and the disk is, if the test may make one.
+// disaster returns a server with many problems: an expired certificate, a tube whose jobs
+// time out or are buried, another tube that is full, and a full disk if the test can
+// create one.
 func disaster(t *testing.T) *server {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,7 +110,7 @@ func disaster(t *testing.T) *server {
 	return s
 }
 
-// selfSigned returns a certificate with an end, and its key.
+// selfSigned returns a certificate that expires at end, and its key.
 func selfSigned(t *testing.T, end time.Time) (certificate, key string) {
 	t.Helper()
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -126,7 +129,8 @@ func selfSigned(t *testing.T, end time.Time) (certificate, key string) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: inner}))
 }
 
-// smallDisk returns a directory on a disk of its own, or nothing if the test may not make one.
+// smallDisk returns a directory on its own small disk, or "" if the test cannot mount
+// one.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -138,7 +142,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// keepFull writes a file until the disk is full, again whenever there is room.
+// keepFull keeps the disk full with a file.
 func keepFull(ctx context.Context, path string) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -153,7 +157,7 @@ func keepFull(ctx context.Context, path string) {
 	}
 }
 
-// workBadly takes jobs from a tube: some it buries, and the others it does not end in time.
+// workBadly reserves jobs from a tube, buries some, and lets the others time out.
 func workBadly(ctx context.Context, address, tube string) {
 	nc, err := net.Dial("tcp", address)
 	if err != nil {
@@ -182,6 +186,6 @@ func workBadly(ctx context.Context, address, tube string) {
 		if n%80 == 0 {
 			do("bury " + line[1] + " 1024")
 		}
-		time.Sleep(1500 * time.Millisecond) // longer than the job has
+		time.Sleep(1500 * time.Millisecond) // longer than the job's TTR
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// showing returns the arguments of a server whose console shows others, by their names and addresses.
+// showing returns the arguments of a server whose console shows others, given by names
+// and addresses.
 func showing(t *testing.T, others ...[2]string) []string {
 	t.Helper()
 	text := ""

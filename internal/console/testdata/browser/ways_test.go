@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A search goes on by itself to the end, and what it has found can be handled as a whole.
+// A search continues automatically to the end, and actions apply to all its matches.
 func TestSearch(t *testing.T) {
 	s := start(t)
 	s.fill("mail", 120_000, func(i int) string { return fmt.Sprintf(`{"n":%d}`, i) })
@@ -60,12 +60,12 @@ func TestSearchAway(t *testing.T) {
 	do(t, ctx, mouse("a[data-continue]"))
 	until(t, ctx, "asked == 2 && document.querySelector('a[data-continue]').textContent == 'Continue'")
 	if now := eval[string](t, ctx, "location.search"); now != first {
-		t.Errorf("the search %s has become %s", first, now)
+		t.Errorf("the search %s changed to %s", first, now)
 	}
 }
 
-// A key opens the dialog of what it does: to the selected rows, to the one that the keys have come to, or to what the page is about.
-// Where somebody types it is a letter.
+// A key opens the dialog of its action: for the selected rows, for the current row, or
+// for the page's object. In a text field it is a letter.
 func TestActionKeys(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
@@ -81,7 +81,7 @@ func TestActionKeys(t *testing.T) {
 	do(t, ctx, chromedp.KeyEvent("p"))
 	asks("Pause tube mail?")
 	do(t, ctx, chromedp.KeyEvent("j"), chromedp.KeyEvent("j"))
-	until(t, ctx, "document.activeElement.textContent == '2'") // a screen reader is there, too
+	until(t, ctx, "document.activeElement.textContent == '2'") // also announced by screen readers
 	do(t, ctx, chromedp.KeyEvent("B"))
 	asks("Bury job 2?")
 	do(t, ctx, chromedp.KeyEvent("j"), chromedp.KeyEvent("x"), chromedp.KeyEvent("D"))
@@ -123,7 +123,7 @@ func TestShowRows(t *testing.T) {
 	until(t, ctx, "document.querySelectorAll('.jobs tbody tr').length == 13 && !document.querySelector('#moved')")
 }
 
-// What an action has done stands on the page also when other rows are shown.
+// The result of an action stays on the page when other rows are shown.
 func TestNoteStays(t *testing.T) {
 	s := start(t)
 	ctx := browse(t)
@@ -139,7 +139,7 @@ func TestNoteStays(t *testing.T) {
 	}
 }
 
-// What is done in one tab is seen in another; what is gone is said to be gone.
+// A change in one tab appears in another. The page reports deleted jobs as deleted.
 func TestTwoTabs(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
@@ -164,7 +164,7 @@ func TestTwoTabs(t *testing.T) {
 	until(t, two, "document.body.textContent.includes('This job does not exist')")
 }
 
-// A slow network shows pages late, and whole; actions work.
+// On a slow network, pages appear late but complete, and actions work.
 func TestSlowNetwork(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
@@ -189,7 +189,8 @@ func TestSlowNetwork(t *testing.T) {
 
 const testToken = "token-of-the-browser-0123456789"
 
-// secured returns the arguments of a server with an identity, and with TLS if that is wanted.
+// secured returns the arguments of a server with an identity, and with TLS if encrypted
+// is set.
 func secured(t *testing.T, name string, encrypted bool) []string {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -208,7 +209,8 @@ func secured(t *testing.T, name string, encrypted bool) []string {
 	return append(args, "--tls-cert", write("tls.crt", certificate), "--tls-key", write("tls.key", key))
 }
 
-// Somebody without a token sees nothing; with it, everything that it may; and nothing after the logout.
+// A user without a token sees nothing. With the token, the user sees the permitted pages,
+// until the logout.
 func TestLogin(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		s := start(t, secured(t, "ann", encrypted)...)
@@ -223,11 +225,11 @@ func TestLogin(t *testing.T) {
 			t.Errorf("the page has %d characters", len(text))
 		}
 		if eval[bool](t, ctx, "document.documentElement.outerHTML.includes('"+testToken+"') || document.cookie.includes('session')") {
-			t.Error("the page knows the token or its session")
+			t.Error("the page can read the token or its session")
 		}
 		if encrypted {
 			if got := eval[string](t, ctx, "[...document.querySelectorAll('td')].find(e => e.textContent.endsWith('tls.crt'))?.textContent ?? ''"); got == "" {
-				t.Error("the certificate is not on the page of the server")
+				t.Error("the server page does not show the certificate")
 			}
 		}
 		eval[any](t, ctx, "document.querySelector('form[action=\"/console/logout\"] button').click()")
@@ -237,7 +239,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// With a million jobs and 10,000 tubes the pages are there, and a search goes over all of them.
+// With a million jobs in 10,000 tubes, pages are shown and a search covers all jobs.
 func TestMillionJobs(t *testing.T) {
 	if os.Getenv("BEANPOLE_LONG") == "" {
 		t.Skip("BEANPOLE_LONG is not set")
@@ -250,7 +252,7 @@ func TestMillionJobs(t *testing.T) {
 		began := time.Now()
 		do(t, ctx, visit(s.url(path)))
 		until(t, ctx, "!!document.querySelector('#live[data-on]')")
-		t.Logf("%q is there and live after %v", path, time.Since(began))
+		t.Logf("%q is loaded and live after %v", path, time.Since(began))
 	}
 	began := time.Now()
 	do(t, ctx, visit(s.url("search?q=user999998@+tube:mail")))

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// allWidths are the widths of windows: phones, tablets, halves of screens, laptops and desks.
+// allWidths are the widths of phones, tablets, half screens, laptops and desktops.
 var allWidths = []int64{320, 360, 414, 768, 853, 1024, 1280, 1920}
 
 // die lets a policy move a job to the dead tube of a tube.
@@ -32,7 +32,8 @@ func (s *server) setDead(tube string) {
 	s.patch("/policies/"+tube, `{"set":{"max-attempts":"1","exhausted":"move","dead-tube":"`+tube+`.dead"}}`)
 }
 
-// The header and every page fit into the window at every width: nothing is cut off, and no page scrolls sideways.
+// The header and every page fit into the window at every width: nothing is cut off, and
+// no page scrolls horizontally.
 func TestWidths(t *testing.T) {
 	s := start(t, secured(t, "operator-of-the-night-shift@example.com", false)...)
 	s.token = testToken
