@@ -155,7 +155,7 @@ func TestStory(t *testing.T) {
 	}
 	r.want(204, "POST", "/cluster/transfer", `{"member":41}`, nil)
 	r.want(404, "POST", "/cluster/transfer", `{"member":42}`, nil)
-	if got := r.want(503, "POST", "/cluster/transfer", "", nil); transfers != 2 || !strings.Contains(got, "not taken over") {
+	if got := r.want(503, "POST", "/cluster/transfer", "", nil); transfers != 2 || !strings.Contains(got, "not transferred") {
 		t.Errorf("%d transfers: %s", transfers, got)
 	}
 	var me admin.Me
