@@ -61,7 +61,7 @@ func TestPrometheus(t *testing.T) {
 const token = "TOKEN-prometheus-0123456789"
 
 // serve starts a server with a journal, TLS and the identity of doc/metrics.md, and returns its address and that of its
-// admin pages.
+// admin API.
 func serve(t *testing.T, ca *localca.CA) (addr, pages string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "beanpole")
@@ -77,7 +77,7 @@ func serve(t *testing.T, ca *localca.CA) (addr, pages string) {
 	}
 	p := start(t, program, "--config", config, "-p", "0", "--admin", "127.0.0.1:0", "-b", t.TempDir(), "--max-memory", "100000000",
 		"--tls-cert", cert, "--tls-key", key)
-	m, err := p.Await(`(?s)admin pages" address=(\S+).*listening address=(\S+)`)
+	m, err := p.Await(`(?s)admin API" address=(\S+).*listening address=(\S+)`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ type Setting struct {
 // A Listener accepts connections.
 type Listener struct {
 	Address     string   `json:"address"`
-	Serves      string   `json:"serves" enum:"clients,admin pages"`
+	Serves      string   `json:"serves" enum:"clients,admin"`
 	TLS         bool     `json:"tls"`
 	ClientCerts bool     `json:"client_certificates"` // Clients need a certificate.
 	RequireAuth bool     `json:"require_auth"`

@@ -30,7 +30,7 @@ func examplesOf(page string) (all []example) {
 	return all
 }
 
-// scriptExamples runs the examples of a page, with the admin pages of a server in the
+// scriptExamples runs the examples of a page, with the admin API of a server in the
 // place of those at localhost:11380.
 func scriptExamples(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {

@@ -38,10 +38,10 @@ func TestMain(m *testing.M) {
 //	talk ADDR LINE...               send the lines, then quit; the replies are the stdout
 //	worker ADDR LINE...             send the lines and stay connected, without reading
 //	flood ADDR                      ask for far more than fits in a socket, and read only how the reply begins
-//	fetch NAME STATUS PATH [TOKEN]  get one of the admin pages of a server, which must have that status
+//	fetch NAME STATUS PATH [TOKEN]  get one of the admin API of a server, which must have that status
 //	recipes NAME JOURNAL FILE CHAPTER
 //	                                run the commands that a chapter of a page names: they must succeed
-//	examples NAME FILE              run the examples of a page against the admin pages of a server
+//	examples NAME FILE              run the examples of a page against the admin API of a server
 //	port NAME                       set $NAME to a free port of 127.0.0.1
 //	until REGEXP PROGRAM ARG...     run the program until its stdout has a match, which is the stdout then
 //	damage DIR middle|end           change bytes in the middle, or at the end, of the log of a member that does not run
@@ -147,8 +147,8 @@ const noRaceSleep = "atexit_sleep_ms=0"
 // patience is how long something may take that must happen.
 const patience = 2 * time.Minute
 
-// adminAddress is how a server says where its admin pages are.
-var adminAddress = regexp.MustCompile(`serving the admin pages" address=(\S+)`)
+// adminAddress is how a server says where its admin API are.
+var adminAddress = regexp.MustCompile(`serving the admin API" address=(\S+)`)
 
 func scriptFetch(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
@@ -169,12 +169,12 @@ func scriptFetch(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// adminOf returns where a server has its admin pages.
+// adminOf returns where a server has its admin API.
 func adminOf(ts *testscript.TestScript, name string) string {
 	text := running(ts, false, []string{name}, 1).Log.String()
 	addr := adminAddress.FindStringSubmatch(text)
 	if addr == nil {
-		ts.Fatalf("%s serves no admin pages", name)
+		ts.Fatalf("%s serves no admin API", name)
 	}
 	return addr[1]
 }

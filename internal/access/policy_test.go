@@ -268,7 +268,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// Where there are identities the admin pages are for them alone.
+// Where there are identities the admin API are for them alone.
 func TestDemand(t *testing.T) {
 	none, err := New(Config{})
 	if err != nil {

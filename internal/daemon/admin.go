@@ -94,7 +94,7 @@ func (a *adminServer) listenAddress(ctx context.Context, p *plan) error {
 		served = tls.NewListener(served, source.Config())
 	}
 	a.serve(l, served, log)
-	log.Info("serving the admin pages", "address", describe(l.Addr()))
+	log.Info("serving the admin API", "address", describe(l.Addr()))
 	if opt.Terms.Open(server.AddressOf(l.Addr()), opt.Terms.TLS.ClientCA != "" || p.security.HasIdentities()) {
 		log.Warn("every client that can reach this address can manage the queue; restrict it with --networks or --tls-client-ca, "+
 			"by identities or by a firewall (doc/security.md)", "address", describe(l.Addr()))
@@ -150,7 +150,7 @@ func (a *adminServer) serve(l listening, served net.Listener, log *slog.Logger) 
 	a.listeners = append(a.listeners, l)
 	go func() {
 		if err := a.Serve(served); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("stopped serving the admin pages", "address", describe(l.Addr()), "err", err)
+			log.Error("stopped serving the admin API", "address", describe(l.Addr()), "err", err)
 		}
 	}()
 }

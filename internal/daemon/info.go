@@ -43,7 +43,7 @@ func (f *serverInfo) Info() admin.Server {
 		out.Listeners = append(out.Listeners, l.fact("clients"))
 	}
 	for _, l := range f.admin {
-		out.Listeners = append(out.Listeners, l.fact("admin pages"))
+		out.Listeners = append(out.Listeners, l.fact("admin"))
 	}
 	for _, e := range f.plan.security.expiries() {
 		out.Certificates = append(out.Certificates, admin.Certificate{

@@ -57,7 +57,7 @@ func TestPolicyIsReplaced(t *testing.T) {
 	}
 }
 
-// The admin pages show the queue to those who have the right stats, and what a load balancer
+// The admin API shows the queue to those who have the right stats, and what a load balancer
 // asks to everybody.
 func TestAdminPages(t *testing.T) {
 	p := start(t, "-p", "0", "-b", t.TempDir(), "--admin", "127.0.0.1:0")

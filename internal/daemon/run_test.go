@@ -194,7 +194,7 @@ func get(t *testing.T, addr, path string) string {
 	return fmt.Sprint(resp.StatusCode, " ", string(text))
 }
 
-const adminLine = `serving the admin pages" address=(\S+)`
+const adminLine = `serving the admin API" address=(\S+)`
 
 // What reads the log may rely on it: a server that says that it is ready has its pages.
 func TestReadyLast(t *testing.T) {
