@@ -67,6 +67,23 @@ const (
 // takes as many rounds of gather, turn and deliver as necessary, and each socket is in
 // one of them.
 //
+// The poller reports most sockets. Two lists contain the others: the runnable sockets of
+// this pass, and those deferred to the next one. A socket is runnable when it is deferred
+// for unexecuted input or output, when its timer fires, and when it has buffered input.
+// The state of the conversation determines the action:
+//
+//	state               runnable         event of the poller          afterwards (proceed)
+//	Opening, Reading    read, Advance    read                         expect input
+//	Ready               Advance          -                            defer
+//	Executing           -                end if the socket failed     deliver continues
+//	Settling, Leaving   Advance          end if the socket failed     deliver continues
+//	Writing             Advance          -                            write; then expect
+//	                                                                  room, or defer
+//	Waiting             Advance          end if failed, HangUp, or    expect a hang-up
+//	                                     read ahead if encrypted
+//	Lingering           Advance          -                            discard input, expect more
+//	Closed              -                -                            close
+//
 // If the log syncs, the loop delivers a round when it is settled, and serves other
 // sockets until then. Their changes wait for the next sync. It starts when the current
 // sync has ended, its replies are written, and the clients that have answered are served.
@@ -94,7 +111,6 @@ type loop struct {
 	timers  timers    // sockets that want Advance later
 	moreDue bool      // a turn is needed even if no socket has commands
 	ending  ending    // copied from the mailbox
-	ready   []*socket // sockets for the next pass: they have unexecuted input
 	gone    []*socket // to be closed: their conversations are over
 
 	delivering  bool   // the round of a settled turn is about to be delivered
@@ -105,16 +121,14 @@ type loop struct {
 	noMessages messages // with the lists that the mailbox gets back
 
 	// The state of the pass.
-	serving []*socket     // ready sockets that were not served yet
-	events  []epoll.Event // not handled yet
-	arrived []*socket     // sockets with events that the poller does not report, for the next pass
-	written int           // bytes
-	putOff  []*socket     // sockets writable after passOutput bytes; they come first in the next pass
-	leaves  int           // clients that have hung up and were handled
+	runnable []*socket     // to be served without an event
+	deferred []*socket     // runnable in the next pass
+	events   []epoll.Event // not handled yet
+	written  int           // bytes
+	leaves   int           // clients that have hung up and were handled
 
 	// The round being gathered. The turn borrows it.
 	round     *round
-	turning   *round         // round whose turn is running
 	in        []byte         // input, to which the commands of the round refer
 	discarded [16 << 10]byte // input of clients that linger
 	limit     limit          // limit of the round
@@ -158,7 +172,7 @@ func (l *loop) run() {
 
 // step runs a round. It waits first if the last pass is over.
 func (l *loop) step() {
-	if len(l.serving)+len(l.events) == 0 {
+	if len(l.runnable)+len(l.events) == 0 {
 		l.wait()
 	}
 	l.now = l.srv.now()
@@ -199,14 +213,14 @@ func (l *loop) wait() {
 		more := false
 		if l.unsynced < min(l.clients.taken(), maxUnsynced) && l.now-l.unsyncedAt < unsyncedTime {
 			l.events = l.poll.Wait(0)
-			more = len(l.events)+l.atHand() > 0 || l.mail.streams.Load()
+			more = len(l.events)+len(l.deferred)+l.round.Len() > 0 || l.mail.streams.Load()
 		}
 		if more || l.sync() {
 			l.begin()
 			return
 		}
 	}
-	if l.atHand()+len(l.gone) == 0 && !l.moreDue {
+	if len(l.deferred)+l.round.Len()+len(l.gone) == 0 && !l.moreDue {
 		l.mail.Lock()
 		if !l.mail.waiting.Load() {
 			timeout = l.timers.until(l.srv.now())
@@ -225,11 +239,11 @@ func (l *loop) wait() {
 	l.begin()
 }
 
-// atHand returns the amount of work for the next pass, without new events.
-func (l *loop) atHand() int { return len(l.ready) + len(l.arrived) + len(l.putOff) + l.round.Len() }
-
 // begin starts a pass. New clients come first.
 func (l *loop) begin() {
+	l.pass++
+	l.leaves, l.written = 0, 0
+	l.runnable, l.deferred = l.deferred, l.runnable
 	hungUp := len(l.events) >= epoll.MaxEvents-1 // the poller of departures might be among the unreported events
 	accept := false
 	for ; len(l.events) > 0 && l.events[0].Index < 0; l.events = l.events[1:] {
@@ -243,56 +257,44 @@ func (l *loop) begin() {
 		l.srv.accepting.accept(l, maxAccepted)
 	}
 	if len(l.timers) > 0 {
-		l.ready = l.timers.take(l.srv.now(), l.ready)
+		l.timers.take(l.srv.now(), l.list)
 	}
-	l.pass++
-	l.leaves, l.written = 0, 0
 	if l.srv.opt.Cluster != nil {
 		l.endsFirst()
 	}
-	l.serving, l.ready = l.ready, l.serving
 }
 
-// gather reads and parses input until the round is full.
+// gather serves sockets until the round is full.
 func (l *loop) gather() {
 	n := 0
-	for ; n < len(l.serving) && !l.limit.reached(l.round, l.in); n++ {
-		s := l.serving[n]
-		l.serving[n] = nil
-		if !s.isIn(l) {
-			continue
+	for ; n < len(l.runnable) && !l.limit.reached(l.round, l.in); n++ {
+		if s := l.runnable[n]; s.isIn(l) && !s.gone {
+			s.listed = false
+			l.serve(s, s.readiness(), true)
 		}
-		s.pass = l.pass
-		if s.proxy != nil {
-			s.proxy.due()
-			continue
-		}
-		if s.State() == conversation.Reading { // after the process was stopped, its time can be over, but received input counts
-			l.input(s)
-		}
-		if s.State() != conversation.Executing {
-			s.Advance(l.round.Batch, l.now)
-		}
-		l.proceed(s)
 	}
-	l.serving = slices.Delete(l.serving, 0, n)
-	l.continueWriting()
+	l.runnable = slices.Delete(l.runnable, 0, n)
 	for len(l.events) > 0 && !l.limit.reached(l.round, l.in) {
 		ev := l.events[0]
 		l.events = l.events[1:]
-		switch s := l.clients.all[ev.Index]; {
-		case s == nil || ev.Events == 0:
-		case s.proxy != nil:
-			s.proxy.handle(ev.Events)
-			l.checkBuffer(s)
-		case !l.later(s, ev.Events):
-			l.handle(s, ev.Events)
-			l.checkBuffer(s)
+		if s := l.clients.all[ev.Index]; s != nil && ev.Events != 0 && !l.later(s, ev.Events) {
+			l.serve(s, ev.Events, false)
 		}
 	}
-	if len(l.arrived) > 0 {
-		l.serveListed()
+}
+
+// list makes a socket runnable. A socket that was served in this pass is deferred to the
+// next one.
+func (l *loop) list(s *socket) {
+	switch {
+	case s.listed || s.gone:
+		return
+	case s.pass == l.pass:
+		l.deferred = append(l.deferred, s)
+	default:
+		l.runnable = append(l.runnable, s)
 	}
+	s.listed = true
 }
 
 // later reports whether an event must wait for the next pass, in which the poller reports
@@ -300,7 +302,7 @@ func (l *loop) gather() {
 // disconnected.
 func (l *loop) later(s *socket, events epoll.Events) bool {
 	switch {
-	case s.interest.Has(epoll.Once): // the poller does not report it again
+	case s.proxy != nil, s.interest.Has(epoll.Once): // the poller does not report it again
 		return false
 	case s.pass == l.pass:
 		return true
@@ -311,49 +313,63 @@ func (l *loop) later(s *socket, events epoll.Events) bool {
 	return l.leaves > leavesPerPass
 }
 
-// handle handles the events of a socket.
-func (l *loop) handle(s *socket, events epoll.Events) {
-	switch s.State() {
-	case conversation.Opening, conversation.Reading:
-		l.read(s)
-	case conversation.Writing:
-		if !s.putOff && l.written >= passOutput {
-			s.putOff = true
-			l.putOff = append(l.putOff, s)
-		}
-		if !s.putOff {
-			l.proceed(s) // after a reset the write fails
-		}
-	case conversation.Lingering:
-		l.proceed(s)
-	case conversation.Waiting:
-		// Without TLS, input after the reserve stays in the kernel's buffer until the
-		// wait ends.
-		switch {
-		case events.Has(epoll.Failed):
-			l.end(s, unix.ECONNRESET)
-		case events.Has(epoll.HalfClosed | epoll.HungUp):
-			s.HangUp(l.round.Batch)
-			l.expect(s, 0)
-		case s.isEncrypted() && !s.AheadIsFull(): // it can be a close_notify
-			l.readAhead(s)
-		default:
-			l.expect(s, epoll.HalfClosed)
-		}
-	default: // the conversation wants nothing of the socket now
-		if events.Has(epoll.Failed) {
-			l.end(s, unix.ECONNRESET)
-		} else {
-			l.expect(s, 0)
-		}
+// serve acts on the state of a socket, which has events or is runnable.
+func (l *loop) serve(s *socket, events epoll.Events, runnable bool) {
+	s.pass = l.pass
+	if s.proxy != nil {
+		s.proxy.serve(events, runnable)
+	} else {
+		l.drive(s, events, runnable)
+	}
+	if s.buffer != nil {
+		l.checkBuffer(s)
 	}
 }
 
-// read reads once and lets the conversation proceed.
-func (l *loop) read(s *socket) {
-	l.input(s)
-	if s.State() != conversation.Executing { // else deliver lets it proceed
+// drive serves a socket with a local conversation.
+func (l *loop) drive(s *socket, events epoll.Events, runnable bool) {
+	switch s.State() {
+	case conversation.Opening, conversation.Reading:
+		l.input(s) // received input counts even after a deadline, because the process can have been stopped
+	case conversation.Ready, conversation.Writing, conversation.Lingering: // after a reset the write fails
+	case conversation.Waiting:
+		l.duringWait(s, events)
+	default: // the conversation wants nothing of the socket now
+		if events.Has(epoll.Failed) {
+			l.end(s, unix.ECONNRESET)
+		} else if events != 0 {
+			l.expect(s, 0)
+		}
+		if !runnable {
+			return
+		}
+	}
+	if runnable && s.State() != conversation.Executing {
+		s.Advance(l.round.Batch, l.now)
+	}
+	switch {
+	case s.State() == conversation.Executing: // deliver lets it proceed
+	case s.State() == conversation.Writing && l.written >= passOutput:
+		l.list(s)
+	default:
 		l.proceed(s)
+	}
+}
+
+// duringWait acts on the events of a client with a waiting reserve. Without TLS, input
+// after the reserve stays in the kernel's buffer until the wait ends.
+func (l *loop) duringWait(s *socket, events epoll.Events) {
+	switch {
+	case events == 0:
+	case events.Has(epoll.Failed):
+		l.end(s, unix.ECONNRESET)
+	case events.Has(epoll.HalfClosed | epoll.HungUp):
+		s.HangUp(l.round.Batch)
+		l.expect(s, 0)
+	case s.isEncrypted() && !s.AheadIsFull(): // it can be a close_notify
+		l.readAhead(s)
+	default:
+		l.expect(s, epoll.HalfClosed)
 	}
 }
 
@@ -402,7 +418,7 @@ func (l *loop) input(s *socket) {
 	}
 }
 
-// proceed acts on the state of the conversation: it writes, adds the socket to the next
+// proceed acts on the state of the conversation: it writes, defers the socket to the next
 // pass, waits for an event or closes the socket.
 func (l *loop) proceed(s *socket) {
 	if s.State() == conversation.Writing {
@@ -414,7 +430,8 @@ func (l *loop) proceed(s *socket) {
 	l.record(s)
 	switch s.State() {
 	case conversation.Ready:
-		l.ready = append(l.ready, s)
+		s.pass = l.pass
+		l.list(s)
 		return
 	case conversation.Closed:
 		l.remove(s)
@@ -458,19 +475,6 @@ func (l *loop) write(s *socket) {
 			return
 		}
 	}
-}
-
-// continueWriting continues the sockets that were postponed.
-func (l *loop) continueWriting() {
-	n := 0
-	for ; n < len(l.putOff) && l.written < passOutput; n++ {
-		s := l.putOff[n]
-		s.putOff = false
-		if s.State() == conversation.Writing {
-			l.proceed(s)
-		}
-	}
-	l.putOff = slices.Delete(l.putOff, 0, n)
 }
 
 // expect sets the events that the poller reports for a socket.

@@ -129,56 +129,32 @@ func (p *proxy) handOver() {
 // leave takes the client out of the loop of pending clients.
 func (p *proxy) leave() { p.loop.detach(p.socket) }
 
-// due handles a client whose timer has expired.
-func (p *proxy) due() {
-	l, s := p.loop, p.socket
-	switch {
-	case s.gone:
-	case p.stream != nil:
-	case l.srv.patience(p.came) <= l.now:
-		l.end(s, errNoLeader)
-	default:
-		p.route()
-	}
-}
-
-// handle handles the events of a client that is pending or forwarded.
-func (p *proxy) handle(events epoll.Events) {
+// serve acts on the events of a client that is pending or forwarded. runnable reports
+// whether its timer fired or its stream has events.
+func (p *proxy) serve(events epoll.Events, runnable bool) {
 	l, s := p.loop, p.socket
 	switch {
 	case s.gone:
 	case events.Has(epoll.Failed):
 		l.end(s, syscall.ECONNRESET)
 	case p.stream != nil:
-		if events.Has(epoll.Readable | epoll.HalfClosed | epoll.HungUp) {
+		if runnable && len(p.input) > 0 || events.Has(epoll.Readable|epoll.HalfClosed|epoll.HungUp) {
 			p.passOn()
 		}
-		if !events.Has(epoll.Writable) || s.gone {
-			return
-		}
-		if l.written >= passOutput {
+		switch {
+		case s.gone, !runnable && !events.Has(epoll.Writable):
+		case l.written >= passOutput:
 			l.list(s)
-			return
+		default:
+			p.passBack()
 		}
-		p.passBack()
 	case events.Has(epoll.HalfClosed | epoll.HungUp):
 		l.end(s, io.EOF)
-	}
-}
-
-// passBoth forwards bytes in both directions after an event of the client's stream, or of
-// the client if it is a stream itself.
-func (p *proxy) passBoth() {
-	s := p.socket
-	if p.stream == nil {
-		p.handle(s.readiness())
-		return
-	}
-	if len(p.input) > 0 || s.readiness().Has(epoll.Readable|epoll.HalfClosed) {
-		p.passOn()
-	}
-	if !s.gone {
-		p.passBack()
+	case !runnable:
+	case l.srv.patience(p.came) <= l.now:
+		l.end(s, errNoLeader)
+	default:
+		p.route()
 	}
 }
 
@@ -340,7 +316,7 @@ func (l *loop) endsFirst() {
 			continue
 		}
 		if s := l.clients.all[ev.Index]; s != nil && s.proxy != nil {
-			s.proxy.handle(ev.Events)
+			s.proxy.serve(ev.Events, false)
 			l.events[i].Events = 0
 		}
 	}

@@ -42,12 +42,11 @@ func (l *loop) turn() {
 	if r := l.round; r.Len() > 0 {
 		l.srv.broker.AwaitRoom()
 		l.moreDue = false
-		l.round = l.newRound() // conversations that end from here on belong to it
 		commands := r.Commands()
-		l.turning = r
 		l.farewell.collect(l)
 		settled, err := l.caller.Start(r)
 		l.farewell.over(&l.srv.departures)
+		l.round = l.newRound() // conversations that end from here on belong to it
 		r.TurnOver()
 		l.limit.adapt(r.Replies(), commands)
 		if settled {
@@ -96,7 +95,7 @@ func (noSettler) Settled(error) {}
 
 // Apply implements broker.Request.
 func (l *loop) Apply(e *engine.Engine, now int64) (later int64) {
-	return l.turning.Apply(e, l.farewell.Apply(e, now))
+	return l.round.Apply(e, l.farewell.Apply(e, now))
 }
 
 // newRound returns an empty round.

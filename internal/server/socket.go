@@ -43,10 +43,9 @@ type socket struct {
 
 	// Owned by the loop.
 	interest epoll.Events // events that the poller reports
-	pass     uint64       // the last in which it was Ready
-	putOff   bool         // in loop.putOff
+	pass     uint64       // the last in which it was served, or became Ready
+	listed   bool         // in loop.runnable or loop.deferred
 	gone     bool         // must be closed
-	listed   bool         // in loop.arrived
 	counts   bool         // whether its buffer counts for the memory of all clients
 	timer    timer
 }

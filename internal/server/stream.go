@@ -1,8 +1,6 @@
 package server
 
 import (
-	"slices"
-
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
@@ -92,34 +90,4 @@ func (l *loop) checkBuffer(s *socket) {
 	if s.readiness() != 0 {
 		l.list(s)
 	}
-}
-
-// list adds a socket to the next pass once, whatever its number of events.
-func (l *loop) list(s *socket) {
-	if !s.listed && !s.gone {
-		s.listed = true
-		l.arrived = append(l.arrived, s)
-	}
-}
-
-// serveListed serves the listed sockets until the round is full or enough is written.
-func (l *loop) serveListed() {
-	n := 0
-	for last := len(l.arrived); n < last && !l.limit.reached(l.round, l.in); n++ {
-		s := l.arrived[n]
-		if !s.isIn(l) || s.gone {
-			continue
-		}
-		if s.proxy != nil && l.written >= passOutput {
-			break
-		}
-		s.listed = false
-		if s.proxy != nil {
-			s.proxy.passBoth()
-		} else if e := s.readiness(); e != 0 && s.pass != l.pass {
-			l.handle(s, e)
-		}
-		l.checkBuffer(s)
-	}
-	l.arrived = slices.Delete(l.arrived, 0, n)
 }

@@ -44,12 +44,11 @@ func (t *timers) remove(s *socket) {
 	}
 }
 
-// take removes the sockets whose time has come, and appends them to due.
-func (t *timers) take(now int64, due []*socket) []*socket {
+// take removes the sockets whose time has come, and calls f for each.
+func (t *timers) take(now int64, f func(*socket)) {
 	for len(*t) > 0 && (*t)[0].timer.at <= now {
-		due = append(due, heap.Pop(t))
+		f(heap.Pop(t))
 	}
-	return due
 }
 
 // until returns the duration until the first timer fires. A negative duration means
