@@ -10,12 +10,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
-// What each command may allocate, with a context that can be cancelled: nothing
-// that the caller does not keep. (The race detector allocates too.)
+// TestAllocs limits the allocations of each command, with a context that can be
+// cancelled: only the data that the caller keeps. The race detector also allocates.
 func TestAllocs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c := dial(t, conformance.Beanstalkd(t), nil) // another process, so that only the client is counted
+	c := dial(t, conformance.Beanstalkd(t), nil) // another process, so that only the client's allocations count
 	job := client.NewJob{Body: make([]byte, 64)}
 	get(c.Put(ctx, job))
 	held := get(c.Reserve(t.Context()))
@@ -35,7 +35,7 @@ func TestAllocs(t *testing.T) {
 		}},
 	} {
 		if got := testing.AllocsPerRun(100, tc.do); got > tc.want {
-			t.Errorf("%s allocates %v times, may %v", tc.name, got, tc.want)
+			t.Errorf("%s makes %v allocations, want at most %v", tc.name, got, tc.want)
 		}
 	}
 }

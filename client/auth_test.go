@@ -13,9 +13,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
-// play is a server that answers each connection as its script says: a line that
-// begins with "> " is what must come, with "< " what is sent, both with CR LF at
-// the end of the line. The connection is closed at the end of its script.
+// play is a server that follows a script for each connection. A line with "> " is an
+// expected line, a line with "< " is sent, both with CR LF. The connection is closed at
+// the end of its script.
 func play(t *testing.T, l net.Listener, scripts ...string) string {
 	t.Helper()
 	done := make(chan struct{})
@@ -86,7 +86,7 @@ func TestToken(t *testing.T) {
 			wantErr(t, err, tc.want)
 			if err != nil {
 				if strings.Contains(err.Error(), "s3cret") {
-					t.Errorf("the error tells the token: %v", err)
+					t.Errorf("the error contains the token: %v", err)
 				}
 				return
 			}
@@ -96,7 +96,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// A new connection sends the token again, before it watches tubes.
+// A new connection authenticates again before it watches tubes.
 func TestTokenAgain(t *testing.T) {
 	addr := play(t, listen(t), `
 		> auth s3cret
@@ -120,8 +120,7 @@ func TestTokenAgain(t *testing.T) {
 	must(t, c.Ping(ctx))
 }
 
-// A server that refuses a command leaves the connection as it was; a refused use
-// stops the put after it.
+// After a refused command the connection continues. A refused use prevents its put.
 func TestRefused(t *testing.T) {
 	c := dial(t, play(t, listen(t), `
 		> use secret
@@ -166,7 +165,7 @@ func TestRefused(t *testing.T) {
 	get(c.Kick(ctx, "", 1))
 }
 
-// After a reply that makes no sense the connection is not used again.
+// After an invalid reply the connection is not used again.
 func TestSenseless(t *testing.T) {
 	for _, reply := range []string{"HELLO", "INSERTED 1", "OK", "OK 3\n< abc", "DELETED 5"} {
 		t.Run(reply, func(t *testing.T) {
@@ -175,7 +174,7 @@ func TestSenseless(t *testing.T) {
 			must(t, c.Ping(t.Context()))
 		})
 	}
-	// What is left of a body could be taken for commands.
+	// The server could parse the rest of a body as commands.
 	for _, reply := range []string{"BAD_FORMAT", "EXPECTED_CRLF"} {
 		t.Run(reply, func(t *testing.T) {
 			c := dial(t, play(t, listen(t), "> put 1024 0 60 0\n> \n< "+reply, "> list-tube-used\n< USING default"), nil)
@@ -185,7 +184,8 @@ func TestSenseless(t *testing.T) {
 	}
 }
 
-// TLS, with and without a client certificate, by name and with a wrong one.
+// TLS works with and without a client certificate. Wrong names and certificates are
+// refused.
 func TestTLS(t *testing.T) {
 	ca := localca.New(t)
 	serverConfig := &tls.Config{
@@ -208,19 +208,20 @@ func TestTLS(t *testing.T) {
 		get(c.Put(ctx, client.NewJob{}))
 	}
 	for _, config := range []*tls.Config{
-		{}, // an authority that is not known
+		{}, // an unknown authority
 		{RootCAs: ca.Pool(), ServerName: "other.example"},
 	} {
 		wantErr(t, second(client.Dial(ctx, srv.Addr, &client.Options{TLS: config})), client.ErrDisconnected)
 	}
-	// A client without TLS gets no answer that it could misunderstand.
+	// A client without TLS gets no reply that it could misinterpret.
 	c := dial(t, srv.Addr, &client.Options{Reconnect: client.Never})
 	if err := c.Ping(ctx); err == nil {
 		t.Error("a server with TLS answers a client without")
 	}
 }
 
-// A server without TLS waits for the rest of what it takes for a command, or closes the connection.
+// A server without TLS waits for the rest of the supposed command, or closes the
+// connection.
 func TestNotTLS(t *testing.T) {
 	opt := &client.Options{TLS: &tls.Config{InsecureSkipVerify: true}, DialTimeout: 50 * time.Millisecond}
 	eachServer(t, func(t *testing.T, addr string) {

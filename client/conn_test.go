@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
-// Each command does what it says, on each server.
+// Each command works with each server.
 func TestCommands(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()
@@ -107,7 +107,7 @@ func TestStatsFields(t *testing.T) {
 	}
 }
 
-// What cannot be sent is not.
+// The client does not send invalid commands.
 func TestInvalid(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)
@@ -131,8 +131,8 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// 0 is the most urgent priority, and the default is 1024. A release and a bury of a job keep
-// the priority, also if the server sends none with the job.
+// 0 is the most urgent priority, and the default is 1024. Release and bury keep a job's
+// priority, even if the server does not send it with the job.
 func TestPriority(t *testing.T) {
 	ctx := t.Context()
 	addr := start(t)
@@ -160,7 +160,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// An error has its parts, for programs.
+// Errors have fields for programs.
 func TestErrorFields(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)
@@ -192,7 +192,8 @@ func TestErrorFields(t *testing.T) {
 	}
 }
 
-// A job without a tube goes to the tube default, whatever tube the connection used before.
+// A job without a tube goes to the tube default, even if the connection used another tube
+// before.
 func TestPutTube(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)
@@ -222,7 +223,7 @@ func TestWatchOnly(t *testing.T) {
 	}
 }
 
-// Close ends a command under way, and all later ones.
+// Close ends the current command and all later ones.
 func TestClose(t *testing.T) {
 	c := dial(t, start(t), nil)
 	other := dial(t, c.Addr(), nil)

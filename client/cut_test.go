@@ -20,14 +20,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A cut is where and how a connection breaks.
+// A cut defines the place and the way in which a connection breaks.
 type cut struct {
 	how string // "read", "write" or "lie"
 	at  int    // how many bytes still get through
 }
 
-// A cutConn breaks at a byte. The bytes before it get through, whatever way it
-// breaks.
+// A cutConn breaks at a byte. Earlier bytes arrive in every case.
 type cutConn struct {
 	net.Conn
 	cut
@@ -46,8 +45,8 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write breaks in two ways: the system may tell that it has not taken all bytes,
-// or take them although they will never arrive.
+// Write breaks in two ways: it fails with a partial write, or it succeeds with bytes that
+// never arrive.
 func (c *cutConn) Write(b []byte) (int, error) {
 	switch {
 	case c.how == "read":
@@ -68,8 +67,8 @@ func (c *cutConn) Write(b []byte) (int, error) {
 	return n, &net.OpError{Op: "write", Err: syscall.EPIPE}
 }
 
-// cutFirst returns options of which the first connection breaks; later ones do
-// not. broke tells whether it came to that.
+// cutFirst returns options whose first connection breaks; later connections do not. broke
+// reports whether it broke.
 func cutFirst(srv *beanpoletest.Server, cut cut) (opt *client.Options, broke func() bool) {
 	first := &cutConn{cut: cut}
 	opt = &client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -83,15 +82,15 @@ func cutFirst(srv *beanpoletest.Server, cut cut) (opt *client.Options, broke fun
 	return opt, func() bool { return first.at == 0 }
 }
 
-// eachCut runs a test with a connection that breaks at its first byte, its second, and so
-// on until it does not break any more, in each way. Deep in a long reply, where one byte is
-// like the next, it leaves some out: other ones each time.
+// eachCut runs a test with a connection that breaks at its first byte, at its second, and
+// so on until it no longer breaks, in each way. Late in a long reply, where the bytes are
+// alike, it skips some, at random.
 func eachCut(t *testing.T, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	t.Helper()
 	cutsApart(t, 1, f)
 }
 
-// cutsApart is eachCut that leaves out up to so many bytes everywhere.
+// cutsApart is eachCut, but skips up to most bytes everywhere.
 func cutsApart(t *testing.T, most int, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seeds.One(t), 0))
@@ -100,7 +99,7 @@ func cutsApart(t *testing.T, most int, f func(t *testing.T, srv *beanpoletest.Se
 	}
 }
 
-// someCuts is eachCut with so many bytes from one cut to the next.
+// someCuts is eachCut with a given distance of the cuts.
 func someCuts(t *testing.T, step func(at int) int, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	for _, how := range []string{"read", "write", "lie"} {
 		t.Run(how, func(t *testing.T) {
@@ -118,7 +117,7 @@ func someCuts(t *testing.T, step func(at int) int, f func(t *testing.T, srv *bea
 	}
 }
 
-// dialCut is dial where the first attempt may fail.
+// dialCut is dial, but retries after a failed first attempt.
 func dialCut(t *testing.T, addr string, opt *client.Options) *client.Conn {
 	t.Helper()
 	c, err := client.Dial(t.Context(), addr, opt)
@@ -129,14 +128,14 @@ func dialCut(t *testing.T, addr string, opt *client.Options) *client.Conn {
 	return c
 }
 
-// A put is done once, or it is not known: never twice, and never lost without an
-// error. The connection is what it was before.
+// A put is executed once, or its outcome is unknown: never twice, and never lost without
+// an error. Afterwards the connection has its old state.
 func TestCutPut(t *testing.T) {
 	eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		ctx := t.Context()
 		c := dialCut(t, srv.Addr, opt)
 		must(t, c.WatchOnly(ctx, "mail"))
-		var maybe []byte // the bodies of the puts whose outcome is not known
+		var maybe []byte // the bodies of the puts with an unknown outcome
 		for i := range 3 {
 			id, err := c.Put(ctx, client.NewJob{Tube: "mail", Body: []byte{byte(i)}})
 			switch {
@@ -151,7 +150,7 @@ func TestCutPut(t *testing.T) {
 			}
 		}
 		if len(maybe) > 1 {
-			t.Errorf("%d puts are not certain after one cut", len(maybe))
+			t.Errorf("%d puts have an unknown outcome after one cut", len(maybe))
 		}
 		get(c.ReserveTimeout(ctx, 0)) // it still watches the tube
 		if st := get(c.StatsTube(ctx, "mail")); int(st.TotalJobs) > 3 || int(st.TotalJobs) < 3-len(maybe) {
@@ -167,13 +166,13 @@ func TestCutPut(t *testing.T) {
 			}
 			body := job[0]
 			if count[body]++; count[body] > 1 {
-				t.Errorf("job %d came twice", body)
+				t.Errorf("job %d was reserved twice", body)
 			}
 			if slices.Contains(maybe, body) {
-				continue // the server may execute it after those of the new connection
+				continue // the server can execute it after puts of the new connection
 			}
 			if int(body) <= last {
-				t.Errorf("job %d came late", body)
+				t.Errorf("job %d was put late", body)
 			}
 			last = int(body)
 		}
@@ -219,17 +218,17 @@ func checkMany(t *testing.T, c *client.Conn, ids []uint64, err error) {
 		n := times[byte(i)]
 		switch {
 		case err == nil && (n != 1 || ids[i] == 0):
-			t.Errorf("job %d is there %d times, with the id %d", i, n, ids[i])
+			t.Errorf("job %d exists %d times, with id %d", i, n, ids[i])
 		case err != nil && !errors.Is(err, client.ErrOutcomeUnknown):
 			t.Errorf("job %d: %v", i, err)
 		case n > 1:
-			t.Errorf("job %d is there %d times", i, n)
+			t.Errorf("job %d exists %d times", i, n)
 		}
 	}
 }
 
-// A job that a broken connection had reserved is there for the next; nothing is
-// lost, and nothing is deleted that was not asked for.
+// The next client gets a job that a broken connection had reserved. No job is lost, and
+// no job is deleted without a request.
 func TestCutReserve(t *testing.T) {
 	eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		ctx := t.Context()
@@ -239,27 +238,27 @@ func TestCutReserve(t *testing.T) {
 		must(t, c.WatchOnly(ctx, "mail"))
 		job := get(c.Reserve(ctx))
 		deleted := job.Delete(ctx)
-		// The new connection may be there before the server has noticed that
-		// the old one has gone: then the job is still that one's.
+		// The new connection can be served before the server has noticed the loss of the
+		// old one, which then still holds the job.
 		if deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) && !errors.Is(deleted, client.ErrNotFound) {
 			t.Error(deleted)
 		}
-		// When the server has noticed the hang-up, the other job is there, and
-		// this one if it was not deleted.
+		// When the server has noticed the hang-up, the other job exists, and this one
+		// unless it was deleted.
 		c.Close()
 		awaitAlone(t, other)
 		must(t, other.WatchOnly(ctx, "mail"))
 		left := get(other.ReserveMany(ctx, 3, 0))
 		left = slices.DeleteFunc(left, func(j *client.Job) bool { return j.ID == job.ID && deleted != nil })
 		if len(left) != 1 || left[0].ID == job.ID || !slices.Contains(ids, left[0].ID) {
-			t.Errorf("got %d; left are %d jobs", job.ID, len(left))
+			t.Errorf("got %d; %d jobs are left", job.ID, len(left))
 		}
 	})
 }
 
-// Commands that can be repeated are, without the caller's noticing; the others
-// say that they may have been done. Which of the two a command is does not depend on the
-// byte: TestCutPut and TestCutReserve break at all of them.
+// Repeatable commands are repeated without an error. For others, the error states that
+// the outcome is unknown. That depends on the command, not on the byte: TestCutPut and
+// TestCutReserve break at all bytes.
 func TestCutOthers(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -279,7 +278,7 @@ func TestCutOthers(t *testing.T) {
 			return err
 		}},
 		{"reserve many", true, func(ctx context.Context, c *client.Conn) error {
-			// A minute, as the lost connection may have the job for a moment.
+			// A minute, because the lost connection can hold the job for a moment.
 			return errors.Join(c.WatchOnly(ctx, "other"), second(c.ReserveMany(ctx, 2, time.Minute)))
 		}},
 		{"list-tubes", true, func(ctx context.Context, c *client.Conn) error { return second(c.ListTubes(ctx)) }},
@@ -295,7 +294,7 @@ func TestCutOthers(t *testing.T) {
 		{"pause-tube", true, func(ctx context.Context, c *client.Conn) error { return c.PauseTube(ctx, "mail", 0) }},
 		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, "mail", 1)) }},
 		{"kick-job", false, func(ctx context.Context, c *client.Conn) error { return c.KickJob(ctx, 1) }},
-		{"delete", false, func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 1) }}, // the second may find nothing
+		{"delete", false, func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 1) }}, // the second delete might not find the job
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cutsApart(t, 12, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
@@ -316,13 +315,14 @@ func TestCutOthers(t *testing.T) {
 	}
 }
 
-// serveAgain ends a server, and starts another one at its address, with TLS if there is a configuration.
+// serveAgain closes a server, and starts another at its address, with TLS if config is
+// not nil.
 func serveAgain(t *testing.T, srv *beanpoletest.Server, config *tls.Config) {
 	t.Helper()
 	srv.Close()
 	l, err := net.Listen("tcp", srv.Addr)
 	if err != nil {
-		t.Skip("the port is taken:", err)
+		t.Skip("the port is in use:", err)
 	}
 	if config != nil {
 		l = tls.NewListener(l, config)
@@ -330,8 +330,8 @@ func serveAgain(t *testing.T, srv *beanpoletest.Server, config *tls.Config) {
 	serve(t, l)
 }
 
-// A put after the server has closed the connection arrives, once. The client notices
-// that before it sends the put, however recently it used the connection.
+// A put after the server has closed the connection is executed once. The client notices
+// that before it sends the put, even if it has just used the connection.
 func TestIdleConnectionClosed(t *testing.T) {
 	ctx := t.Context()
 	srv := serve(t, listen(t))
@@ -340,7 +340,7 @@ func TestIdleConnectionClosed(t *testing.T) {
 	get(c.Put(ctx, client.NewJob{}))
 }
 
-// So it is before a delete that is sent with a reserve.
+// The same is true for a delete that is sent with a reserve.
 func TestIdleConnectionClosedDelete(t *testing.T) {
 	ctx := t.Context()
 	srv := serve(t, listen(t))
@@ -349,12 +349,12 @@ func TestIdleConnectionClosedDelete(t *testing.T) {
 	get(dial(t, srv.Addr, nil).Put(ctx, client.NewJob{}))
 	var deleted error
 	get(c.DeleteAndReserve(ctx, []uint64{99}, 1, client.Never, func(_ int, err error) { deleted = err }))
-	c.Close() // so that the server need not wait for it
+	c.Close() // so that the server does not wait for it
 	wantErr(t, deleted, client.ErrNotFound)
 }
 
-// So is one with TLS, which says that it closes. What it sends to a connection that
-// has not read anything yet does not count as that.
+// The same is true for TLS, whose server announces the close. Other data that the server
+// sends on a connection that has not read yet does not count as a close.
 func TestIdleTLSConnectionClosed(t *testing.T) {
 	ca := localca.New(t)
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}}
@@ -373,8 +373,8 @@ func TestIdleTLSConnectionClosed(t *testing.T) {
 	}
 }
 
-// A delete whose connection is lost before its reply is sent again. If the server then has
-// no such job, the first delete may have removed it.
+// A delete is repeated if its connection is lost before the reply. If the job then does
+// not exist, the first delete might have removed it.
 func TestDeleteAgain(t *testing.T) {
 	many := func(ctx context.Context, c *client.Conn) error { return c.DeleteMany(ctx, []uint64{7, 8, 9}) }
 	withReserve := func(ctx context.Context, c *client.Conn) error {
@@ -416,7 +416,7 @@ func TestDeleteAgain(t *testing.T) {
 	}
 }
 
-// With Never, what is lost stays lost.
+// With Never, the client does not reconnect.
 func TestNeverReconnect(t *testing.T) {
 	srv := beanpoletest.NewServer(t)
 	c := dial(t, srv.Addr, &client.Options{Reconnect: client.Never})
@@ -426,6 +426,6 @@ func TestNeverReconnect(t *testing.T) {
 	_, err := c.Put(t.Context(), client.NewJob{})
 	wantErr(t, err, client.ErrDisconnected)
 	if errors.Is(err, client.ErrOutcomeUnknown) {
-		t.Errorf("nothing was sent: %v", err)
+		t.Errorf("no data was sent: %v", err)
 	}
 }

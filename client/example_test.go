@@ -17,7 +17,7 @@ import (
 // addr is the server of the examples.
 var addr string
 
-// startExample starts the server of an example; call what it returns at the end.
+// startExample starts the server of an example, and returns the function that stops it.
 func startExample() (stop func()) {
 	srv, err := beanpoletest.Start()
 	if err != nil {
@@ -27,7 +27,8 @@ func startExample() (stop func()) {
 	return srv.Close
 }
 
-// connect starts the server of an example, and connects to it; call what it returns at the end.
+// connect starts the server of an example and connects to it. The returned function
+// closes both.
 func connect() (*client.Conn, func()) {
 	stop := startExample()
 	c, err := client.Dial(context.Background(), addr, nil)
@@ -73,7 +74,7 @@ func Example() {
 	// got job 1: hello
 }
 
-// A server that wants TLS, a client certificate and a token.
+// This server requires TLS, a client certificate and a token.
 func ExampleOptions() {
 	pem, err := os.ReadFile("ca.pem")
 	if err != nil {
@@ -109,7 +110,7 @@ func ExampleConn_Put() {
 		Body:     []byte(`{"month": "May"}`),
 		Priority: new(uint32(100)), // smaller goes first
 		Delay:    time.Hour,        // not before
-		TTR:      5 * time.Minute,  // a worker may be silent for so long
+		TTR:      5 * time.Minute,  // maximum silence of a worker
 	})
 	switch {
 	case errors.Is(err, client.ErrJobTooBig), errors.Is(err, client.ErrDraining):
@@ -127,7 +128,7 @@ func ExampleConn_Put() {
 	// Output: reports delayed 100 1h0m0s 5m0s
 }
 
-// A thousand jobs, put, taken and deleted in a few round trips.
+// This example puts, reserves and deletes a thousand jobs in a few round trips.
 func ExampleConn_PutMany() {
 	c, end := connect()
 	defer end()
@@ -152,7 +153,7 @@ func ExampleConn_PutMany() {
 	// Output: 1000 jobs, the last is job 999
 }
 
-// Some of a batch may fail.
+// Some jobs of a batch can fail.
 func ExampleBatchError() {
 	c, end := connect()
 	defer end()
@@ -175,7 +176,7 @@ func ExampleBatchError() {
 	// job 1 is too big
 }
 
-// A pool is made once, and shared by all handlers of a web server, for example.
+// Create a pool once and share it, for example between all handlers of a web server.
 func ExamplePool() {
 	defer startExample()()
 	ctx := context.Background()
@@ -201,7 +202,7 @@ func ExamplePool() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer job.Abandon() // does nothing once the job is finished
+	defer job.Abandon() // has no effect after the job is finished
 	if err := job.Delete(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func ExamplePool() {
 	// Output: 99 are left
 }
 
-// Two servers that do not know each other.
+// The two servers are independent.
 func ExampleServers() {
 	defer startExample()()
 	one := addr
@@ -238,7 +239,7 @@ func ExampleServers() {
 	}
 	fmt.Println("same server:", a.Server == b.Server)
 
-	// Package worker takes jobs from all; this is one of one server.
+	// Package worker reserves from all servers. This call reserves from one server.
 	job, err := servers.Pool(a.Server).Reserve(ctx)
 	if err != nil {
 		log.Fatal(err)
@@ -252,7 +253,7 @@ func ExampleServers() {
 	// first, known as the first: true
 }
 
-// Workers that take many small jobs at a time.
+// These workers reserve and delete many small jobs at a time.
 func ExampleDeleteJobs() {
 	defer startExample()()
 	ctx := context.Background()
@@ -285,8 +286,8 @@ func ExampleDeleteJobs() {
 	// done: 50
 }
 
-// What is in a tube, and how to move it elsewhere. beanpole can do this, beanstalkd
-// cannot.
+// This example lists the jobs of a tube and moves them to another tube. It needs a
+// beanpole server.
 func ExampleConn_Jobs() {
 	c, end := connect()
 	defer end()

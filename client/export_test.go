@@ -1,4 +1,4 @@
 package client
 
-// Break gives the connection up, as an error would.
+// Break drops the connection, like an error.
 func Break(c *Conn) { c.drop(ErrDisconnected) }

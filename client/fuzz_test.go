@@ -11,8 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// Whatever a server says, each command returns, and what it returns is of some
-// use: a job or an error.
+// For any replies of a server, each command returns a job or an error.
 func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, replies []byte) {
 		says := func(context.Context, string, string) (net.Conn, error) {
@@ -53,9 +52,9 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// A talker is a connection that takes everything and says what it was given.
+// A talker is a connection that discards all writes and returns fixed data.
 type talker struct {
-	net.Conn // nil: for the methods that nobody calls
+	net.Conn // nil, for methods that are not called
 	in       io.Reader
 }
 

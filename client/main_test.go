@@ -14,17 +14,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// eachServer runs a test against our server, and against the real beanstalkd if
-// it is installed.
+// eachServer runs a test against beanpole, and against beanstalkd if it is installed.
 func eachServer(t *testing.T, f func(t *testing.T, addr string)) {
 	t.Run("beanpole", func(t *testing.T) { f(t, start(t)) })
 	t.Run("beanstalkd", func(t *testing.T) { f(t, conformance.Beanstalkd(t)) })
 }
 
-// start starts our server and returns its address.
+// start starts a beanpole server and returns its address.
 func start(t *testing.T) string { return beanpoletest.NewServer(t).Addr }
 
-// serve starts our server on a listener.
+// serve starts a beanpole server on a listener.
 func serve(t *testing.T, l net.Listener) *beanpoletest.Server {
 	srv := beanpoletest.Serve(l)
 	t.Cleanup(srv.Close)
@@ -75,10 +74,10 @@ func peekTube(t *testing.T, c *client.Conn, state client.State) (peeked, error) 
 	return peeked{id, string(body)}, err
 }
 
-// second drops a result that a test does not want.
+// second returns only the error of a result.
 func second[T any](_ T, err error) error { return err }
 
-// get returns a result that must come without an error.
+// get returns a result, and panics if there is an error.
 func get[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -86,7 +85,7 @@ func get[T any](v T, err error) T {
 	return v
 }
 
-// watched returns the tubes that connections watch.
+// watched returns the tubes that any connection watches.
 func watched(t *testing.T, c *client.Conn) (tubes []string) {
 	for _, tube := range get(c.ListTubes(t.Context())) {
 		if get(c.StatsTube(t.Context(), tube)).Watching > 0 {

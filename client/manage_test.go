@@ -97,8 +97,8 @@ func TestFlushAndMove(t *testing.T) {
 	wantErr(t, second(c.MoveJobs(ctx, client.Selection{Tube: long, State: client.StateReady, Limit: client.All}, long)), client.ErrNotFound)
 }
 
-// beanstalkd says that it does not know these commands, however long their lines are,
-// and the connection stays.
+// beanstalkd replies to these commands that they are unknown, even to long lines, and the
+// connection stays open.
 func TestManageBeanstalkd(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, conformance.Beanstalkd(t), nil)
@@ -109,6 +109,6 @@ func TestManageBeanstalkd(t *testing.T) {
 		wantErr(t, second(c.MoveJobs(ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: client.All}, "to")), client.ErrUnknownCommand)
 	}
 	if st := get(c.Stats(ctx)); st.TotalConnections != before {
-		t.Errorf("%d connections, there were %d", st.TotalConnections, before)
+		t.Errorf("%d connections, earlier %d", st.TotalConnections, before)
 	}
 }

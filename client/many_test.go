@@ -16,7 +16,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-// Batches of all sizes, around those where another way of writing begins.
+// Batches of all sizes work, in particular around the sizes at which the client writes
+// differently.
 func TestMany(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()
@@ -35,7 +36,7 @@ func TestMany(t *testing.T) {
 					return
 				}
 				var got []*client.Job
-				for len(got) < tc.n { // at a time it may be fewer than are ready
+				for len(got) < tc.n { // a batch can have fewer jobs than are ready
 					got = append(got, get(c.ReserveMany(ctx, tc.n+10, time.Hour))...)
 				}
 				for i, job := range got {
@@ -51,7 +52,7 @@ func TestMany(t *testing.T) {
 	})
 }
 
-// What fails in a batch does not touch the rest, and is told one by one.
+// A failure in a batch does not affect the other jobs, and each failure is reported.
 func TestManyPartly(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()
@@ -63,7 +64,7 @@ func TestManyPartly(t *testing.T) {
 		for i, want := range []string{"a", "", "b", "a"} {
 			if want == "" {
 				if ids[i] != 0 {
-					t.Errorf("a job that was refused has the id %d", ids[i])
+					t.Errorf("a refused job has the id %d", ids[i])
 				}
 			} else if st := get(c.StatsJob(ctx, ids[i])); st.Tube != want {
 				t.Errorf("job %d is in %q", i, st.Tube)
@@ -75,7 +76,7 @@ func TestManyPartly(t *testing.T) {
 		}
 		wantErrs(t, c.DeleteMany(ctx, []uint64{ids[0], 99, ids[2], ids[0]}), nil, client.ErrNotFound, nil, client.ErrNotFound)
 
-		// Nothing is sent of a batch that has something invalid.
+		// A batch with an invalid job is not sent.
 		wantErr(t, second(c.PutMany(ctx, []client.NewJob{{}, {Tube: "-"}})), client.ErrInvalid)
 		wantErr(t, second(c.PutMany(ctx, []client.NewJob{{}, {Delay: -1}})), client.ErrInvalid)
 		wantErr(t, second(c.StatsTubeMany(ctx, []string{"a", "b c"})), client.ErrInvalid)
@@ -87,7 +88,7 @@ func TestManyPartly(t *testing.T) {
 	})
 }
 
-// ReserveMany waits for one job, not for more.
+// ReserveMany waits only for the first job.
 func TestReserveManyWaits(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)
@@ -101,7 +102,7 @@ func TestReserveManyWaits(t *testing.T) {
 	}
 }
 
-// A batch whose context ends gives its connection up, like a single command.
+// A batch whose context ends drops its connection, like a single command.
 func TestManyCancelled(t *testing.T) {
 	c := dial(t, start(t), nil)
 	other := dial(t, c.Addr(), nil)
@@ -118,7 +119,7 @@ func TestManyCancelled(t *testing.T) {
 	get(c.ReserveMany(t.Context(), 2, 0))
 }
 
-// wantErrs wants a *BatchError with these errors.
+// wantErrs checks that the error is a *BatchError with the given errors.
 func wantErrs(t *testing.T, err error, want ...error) {
 	t.Helper()
 	var batch *client.BatchError
@@ -132,7 +133,7 @@ func wantErrs(t *testing.T, err error, want ...error) {
 	}
 }
 
-// awaitWaiting returns when n connections of the server wait in a reserve.
+// awaitWaiting returns when n connections wait in a reserve.
 func awaitWaiting(t *testing.T, c *client.Conn, n uint64) {
 	t.Helper()
 	for get(c.Stats(t.Context())).Waiting != n {
@@ -149,7 +150,7 @@ func awaitAlone(t *testing.T, c *client.Conn) *client.ServerStats {
 	}
 }
 
-// A server without reserve-batch gets a command for each job of a batch.
+// Without reserve-batch, the client sends a command for each job of a batch.
 func TestBatches(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()
@@ -165,7 +166,7 @@ func TestBatches(t *testing.T) {
 		ids := get(c.PutMany(ctx, jobs))
 		wantErr(t, second(c.ReserveMany(ctx, 0, 0)), client.ErrInvalid)
 		got := get(c.ReserveMany(ctx, 100, time.Minute))
-		for len(got) < 200 { // a batch may have fewer
+		for len(got) < 200 { // a batch can have fewer jobs
 			got = append(got, get(c.DeleteAndReserve(ctx, nil, 200-len(got), client.Never, nil))...)
 		}
 		for i, job := range got {
@@ -194,7 +195,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// A worker of many jobs deletes all and takes as many in one round trip.
+// A worker with many jobs deletes all of them and reserves the same number in one round
+// trip.
 func TestBatchesAtOnce(t *testing.T) {
 	const n = 100
 	ctx := t.Context()

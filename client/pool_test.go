@@ -54,15 +54,15 @@ func TestPoolCommands(t *testing.T) {
 		}
 		must(t, p.DeleteMany(ctx, two))
 		must(t, p.Delete(ctx, get(p.Put(ctx, client.NewJob{}))))
-		// One at a time takes one connection.
+		// Sequential commands need one connection.
 		if st := get(p.Stats(ctx)); st.Connections != 1 {
 			t.Errorf("%d connections", st.Connections)
 		}
 	})
 }
 
-// Jobs that were reserved together, or one by one, are deleted together, and their
-// connections are free again; those that were lost meanwhile are told.
+// Jobs are deleted together, whether they were reserved together or singly, and their
+// connections become idle. Lost jobs are reported.
 func TestDeleteJobs(t *testing.T) {
 	ctx := t.Context()
 	p := newPool(t, start(t), &client.Options{MaxConns: 3})
@@ -82,12 +82,12 @@ func TestDeleteJobs(t *testing.T) {
 	if !ok || batch.Errs[0] != nil || !errors.Is(batch.Errs[1], client.ErrNotFound) || batch.Errs[2] != nil {
 		t.Errorf("%v", err)
 	}
-	for range 4 { // none is still taken
+	for range 4 { // no slot is still in use
 		must(t, p.Ping(ctx))
 	}
 }
 
-// What one user of a connection does to it is not seen by the next.
+// Each user of a connection finds it in its initial state.
 func TestPoolDo(t *testing.T) {
 	ctx := t.Context()
 	p := newPool(t, start(t), nil)
@@ -107,8 +107,8 @@ func TestPoolDo(t *testing.T) {
 	wantErr(t, p.Do(ctx, func(context.Context, *client.Conn) error { return want }), want)
 }
 
-// Many goroutines, each put done once, each reserved job finished where it was
-// reserved.
+// Many goroutines share a pool. Each put is executed once, and each reserved job is
+// finished on its connection.
 func TestPoolShared(t *testing.T) {
 	ctx := t.Context()
 	p := newPool(t, start(t), &client.Options{MaxConns: 7, MaxIdle: 27})
@@ -135,8 +135,8 @@ func TestPoolShared(t *testing.T) {
 	}
 }
 
-// Somebody keeps a job that is finished, and touches it: a heartbeat may come late. The server has gone meanwhile, so
-// the connection is lost that the pool has for others.
+// A late heartbeat touches a finished job. The server has stopped by then, so the touch
+// fails on a connection that the pool has for others.
 func TestPoolLateTouch(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()
@@ -161,8 +161,8 @@ func TestPoolLateTouch(t *testing.T) {
 	})
 }
 
-// A pool sends commands on at most MaxConns connections, and keeps at most MaxIdle. Jobs
-// that are reserved do not count.
+// A pool sends commands on at most MaxConns connections and keeps at most MaxIdle.
+// Connections with reserved jobs do not count.
 func TestPoolLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
@@ -197,7 +197,7 @@ func TestPoolLimits(t *testing.T) {
 		must(t, c.Delete(ctx))
 		synctest.Wait()
 		if st := get(watch.Stats(ctx)); st.Connections != 2 {
-			t.Errorf("%d connections, want that of the pool and this", st.Connections)
+			t.Errorf("%d connections, want those of the pool and the test", st.Connections)
 		}
 	})
 }
@@ -213,7 +213,7 @@ func TestPoolDefaultLimit(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		// None is closed while others wait, and at the end few are kept.
+		// No connection is closed while goroutines wait, and at the end few remain.
 		if st := get(p.Stats(t.Context())); st.TotalJobs != 1000 || st.TotalConnections > client.DefaultMaxConns || st.Connections > client.DefaultMaxIdle {
 			t.Errorf("%d jobs over %d connections, of which %d are left", st.TotalJobs, st.TotalConnections, st.Connections)
 		}
@@ -227,8 +227,9 @@ func TestPoolDefaultLimit(t *testing.T) {
 	})
 }
 
-// The members of a cluster are one address. Each connection takes the first that answers;
-// one that does not answer costs its share of DialTimeout once, not each connection.
+// The members of a cluster form one address. Each connection uses the first member that
+// answers. A member that does not answer costs its share of DialTimeout once, not for
+// each connection.
 func TestPoolOfList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -236,7 +237,7 @@ func TestPoolOfList(t *testing.T) {
 		var dialed []string
 		opt := client.Options{DialTimeout: 3 * time.Second, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			dialed = append(dialed, addr)
-			if srv[addr] == nil { // it says nothing
+			if srv[addr] == nil { // it does not reply
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
@@ -249,7 +250,7 @@ func TestPoolOfList(t *testing.T) {
 		began := time.Now()
 		job := get(p.Put(ctx, client.NewJob{}))
 		if took := time.Since(began); took != 2*time.Second {
-			t.Errorf("two members that say nothing took %v", took)
+			t.Errorf("two silent members took %v", took)
 		}
 		get(p.Reserve(ctx)).Abandon()
 		get(p.Reserve(ctx))
@@ -269,8 +270,8 @@ func TestPoolOfList(t *testing.T) {
 	})
 }
 
-// Abandoned, cancelled, lost: the server has the job again, and the pool its
-// room.
+// If a job is abandoned, cancelled or lost, the server has it again, and the pool has
+// room for another connection.
 func TestPoolAbandon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
@@ -298,7 +299,7 @@ func TestPoolAbandon(t *testing.T) {
 		wantErr(t, <-reserved, context.Canceled)
 		must(t, p.Ping(ctx))
 
-		// Its time to run is over: another may have it.
+		// Its TTR has expired, so another client can get it.
 		get(p.Put(ctx, client.NewJob{TTR: time.Second}))
 		job = get(p.Reserve(ctx))
 		time.Sleep(2 * time.Second) // of fake time

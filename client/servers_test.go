@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-// A fleet is servers in memory, which can be away.
+// A fleet consists of servers in memory, which can be unreachable.
 type fleet struct {
 	*client.Servers
 	srv  map[string]*beanpoletest.Server
@@ -41,7 +41,8 @@ func newFleet(t *testing.T, addrs ...string) *fleet {
 	return f
 }
 
-// Jobs with a key go to one server, jobs without to all in turn. An id knows its server.
+// Jobs with a key go to one server, jobs without a key to all servers in turn. An id
+// contains its server.
 func TestServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -67,7 +68,7 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// A server that is away, draining, or comes back.
+// A server can be unreachable, can drain, and can return.
 func TestServersFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -84,7 +85,7 @@ func TestServersFailover(t *testing.T) {
 			t.Errorf("on %s, want %s", id.Server, order[2])
 		}
 		wantErr(t, second(f.Put(ctx, "k", client.NewJob{Tube: "-"})), client.ErrInvalid)
-		// It is left alone for a while, and then it is back.
+		// The client avoids the server for a while, and then uses it again.
 		delete(f.away, order[0])
 		if id, err := f.Put(ctx, "k", client.NewJob{}); err != nil || id.Server != order[2] {
 			t.Errorf("on %s, %v, want %s", id.Server, err, order[2])
@@ -132,7 +133,7 @@ func TestServersToken(t *testing.T) {
 	wantErr(t, err, client.ErrInvalid)
 }
 
-// A put that may have been done is not done elsewhere.
+// A put whose outcome is unknown is not repeated at another server.
 func TestServersOutcomeUnknown(t *testing.T) {
 	a := play(t, listen(t), "> put 1024 0 60 0\n> \n") // and closes
 	srv := beanpoletest.NewServer(t)
@@ -150,7 +151,7 @@ func TestServersOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// A server more takes its share and moves nothing else.
+// An additional server gets its share of the keys, and no other keys move.
 func TestServersOrder(t *testing.T) {
 	three := get(client.NewServers([]string{"a", "b", "c"}, nil))
 	four := get(client.NewServers([]string{"d", "c", "b", "a"}, nil))
@@ -171,7 +172,7 @@ func TestServersOrder(t *testing.T) {
 	}
 	// The hash is the same in every program and version.
 	if got := strings.Join(four.Order("customer 7"), " "); got != "c a b d" {
-		t.Errorf("the order of a key has changed: %s", got)
+		t.Errorf("the order of a key changed: %s", got)
 	}
 	for _, addrs := range [][]string{nil, {"a", "a"}, {"unix:"}} {
 		wantErr(t, second(client.NewServers(addrs, nil)), client.ErrInvalid)

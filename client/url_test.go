@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
-// A URL has all that an address, a token and TLS need, and is never told with its token.
+// A URL contains everything for an address, a token and TLS. Errors omit its token.
 func TestURL(t *testing.T) {
 	ca := localca.New(t)
 	l := tls.NewListener(listen(t), &tls.Config{Certificates: []tls.Certificate{ca.Pair("queue")}})
@@ -30,7 +30,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// A URL of a socket has a path and no host.
+// The URL of a socket has a path and no host.
 func TestURLOfSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	serve(t, get(net.Listen("unix", path)))
@@ -54,7 +54,7 @@ func TestURLOfSocket(t *testing.T) {
 	}
 }
 
-// The hosts of a URL can be a list.
+// The host of a URL can be a list.
 func TestURLOfList(t *testing.T) {
 	for _, tc := range []struct{ url, addr, token string }{
 		{"beanpole://s3cret@a:1,b:2,[::1]:3/?tls=true", "a:1,b:2,[::1]:3", "s3cret"},
@@ -90,7 +90,7 @@ func TestBadURL(t *testing.T) {
 			t.Errorf("%s: %v", addr, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: the error tells the token: %v", addr, err)
+			t.Errorf("%s: the error contains the token: %v", addr, err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-// bubble runs a test on fake time with a server in memory.
+// bubble runs a test in fake time with a server in memory.
 func bubble(t *testing.T, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
@@ -24,7 +24,7 @@ func bubble(t *testing.T, f func(t *testing.T, srv *beanpoletest.Server, opt *cl
 	})
 }
 
-// A reserve that is cancelled loses no job: whoever comes next gets it.
+// A cancelled reserve loses no job: the next client gets it.
 func TestCancelReserve(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		c := dial(t, srv.Addr, opt)
@@ -40,11 +40,11 @@ func TestCancelReserve(t *testing.T) {
 		wantErr(t, <-reserved, cause)
 		synctest.Wait()
 		id := get(other.Put(t.Context(), client.NewJob{}))
-		// What the connection held went with it; nothing is with it now.
+		// The connection has lost its jobs, and holds none now.
 		if st := get(other.Stats(t.Context())); st.JobsReady != 2 || st.JobsReserved != 0 || st.Waiting != 0 {
 			t.Errorf("%+v", st)
 		}
-		// It comes back by itself.
+		// The client reconnects automatically.
 		for _, want := range []uint64{held, id} {
 			if job := get(c.Reserve(t.Context())); job.ID != want {
 				t.Errorf("got job %d, want %d", job.ID, want)
@@ -53,8 +53,8 @@ func TestCancelReserve(t *testing.T) {
 	})
 }
 
-// A job that is there when the context ends is not lost either: it is returned,
-// or it is ready.
+// A job that becomes ready when the context ends is not lost: it is returned or stays
+// ready.
 func TestCancelRace(t *testing.T) {
 	srv := beanpoletest.NewServer(t)
 	c := dial(t, srv.Addr, nil)
@@ -72,7 +72,7 @@ func TestCancelRace(t *testing.T) {
 			must(t, job.Delete(t.Context()))
 			continue
 		}
-		// The server may not even have read the reserve yet.
+		// The server might not yet have read the reserve.
 		for err := error(client.ErrNotFound); err != nil; err = other.Delete(t.Context(), id) {
 			wantErr(t, err, client.ErrNotFound)
 			get(other.Peek(t.Context(), id))
@@ -80,7 +80,7 @@ func TestCancelRace(t *testing.T) {
 	}
 }
 
-// A deadline does not cost the connection its jobs, and is not overrun.
+// A deadline is met, and the connection keeps its jobs.
 func TestReserveDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		c := dial(t, srv.Addr, opt)
@@ -97,7 +97,7 @@ func TestReserveDeadline(t *testing.T) {
 				t.Errorf("a deadline after %v took %v", d, took)
 			}
 		}
-		// A job is seen in the last fraction of a second too.
+		// A job in the last fraction of a second is returned.
 		get(dial(t, srv.Addr, opt).Put(t.Context(), client.NewJob{Delay: time.Second}))
 		time.Sleep(600 * time.Millisecond) // of fake time
 		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
@@ -121,7 +121,7 @@ func TestReserveTimeout(t *testing.T) {
 				t.Errorf("a timeout of %v took %v, want %v", d, took, want)
 			}
 		}
-		// A job that must be looked after ends the wait.
+		// A job that needs attention soon ends the wait.
 		get(c.Put(t.Context(), client.NewJob{TTR: 10 * time.Second}))
 		get(c.Reserve(t.Context()))
 		began := time.Now()
@@ -132,7 +132,8 @@ func TestReserveTimeout(t *testing.T) {
 	})
 }
 
-// A put whose context ends before the answer may have been done, and says so.
+// If the context of a put ends before the reply, the error states that the outcome is
+// unknown.
 func TestCancelPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := dial(t, "deaf", &client.Options{Dial: deaf, Reconnect: client.Never})
@@ -144,7 +145,7 @@ func TestCancelPut(t *testing.T) {
 	})
 }
 
-// deaf connects to a server that reads and never answers.
+// deaf connects to a server that reads and never replies.
 func deaf(context.Context, string, string) (net.Conn, error) {
 	a, b := net.Pipe()
 	go func() {
@@ -157,7 +158,7 @@ func deaf(context.Context, string, string) (net.Conn, error) {
 	return a, nil
 }
 
-// A server that does not answer costs its time and no more.
+// A server that does not reply costs the timeout and no more.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := dial(t, "deaf", &client.Options{Dial: deaf, Timeout: 4 * time.Second})
@@ -173,7 +174,7 @@ func TestTimeout(t *testing.T) {
 				t.Errorf("%s took %v", what, took)
 			}
 		}
-		// The time that a command waits counts apart.
+		// The wait of a command is added to the timeout.
 		began := time.Now()
 		wantErr(t, second(c.ReserveTimeout(t.Context(), time.Minute)), os.ErrDeadlineExceeded)
 		if took := time.Since(began); took < 64*time.Second || took > 65*time.Second {
@@ -182,7 +183,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// A batch whose jobs do not all come fails, however long the command was to wait.
+// An incomplete batch fails after the timeout, regardless of the wait of the command.
 func TestBatchStalls(t *testing.T) {
 	for name, reserve := range map[string]func(t *testing.T, c *client.Conn) error{
 		"alone": func(t *testing.T, c *client.Conn) error {
@@ -203,7 +204,7 @@ func TestBatchStalls(t *testing.T) {
 	}
 }
 
-// stalling connects to a server that sends the first of two jobs only.
+// stalling connects to a server that sends only the first of two jobs.
 func stalling(context.Context, string, string) (net.Conn, error) {
 	a, b := net.Pipe()
 	answers := map[string]string{
@@ -223,7 +224,7 @@ func stalling(context.Context, string, string) (net.Conn, error) {
 	return a, nil
 }
 
-// A server that is away for a while is waited for, as long as was said.
+// The client waits for an unreachable server, for at most the time in Options.Reconnect.
 func TestReconnectPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
@@ -239,7 +240,7 @@ func TestReconnectPauses(t *testing.T) {
 		away = time.Now().Add(15 * time.Second)
 		get(c.Put(t.Context(), client.NewJob{}))
 		if now := time.Now(); now.Before(away) || now.After(away.Add(2*time.Second)) {
-			t.Errorf("the put came %v after the server", now.Sub(away))
+			t.Errorf("the put followed %v after the server's return", now.Sub(away))
 		}
 		if attempts < 5 || attempts > 40 {
 			t.Errorf("%d attempts", attempts)
@@ -251,7 +252,7 @@ func TestReconnectPauses(t *testing.T) {
 		_, err := c.Put(t.Context(), client.NewJob{})
 		wantErr(t, err, client.ErrDisconnected)
 		if errors.Is(err, client.ErrOutcomeUnknown) {
-			t.Errorf("nothing was sent: %v", err)
+			t.Errorf("no data was sent: %v", err)
 		}
 		if took := time.Since(began); took < 15*time.Second || took > 20*time.Second {
 			t.Errorf("gave up after %v", took)
@@ -267,7 +268,7 @@ func TestReconnectPauses(t *testing.T) {
 	})
 }
 
-// To wait for another goroutine's reserve ends with the context too.
+// The wait for another goroutine's reserve ends with the context.
 func TestTurns(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		c := dial(t, srv.Addr, opt)
@@ -285,7 +286,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// A connection that cannot be made in time is given up.
+// A connection attempt ends after the timeout.
 func TestDialTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, opt := range []*client.Options{
@@ -305,7 +306,7 @@ func TestDialTimeout(t *testing.T) {
 	})
 }
 
-// DeleteAndReserve tells of the delete before it waits, and waits for the next.
+// DeleteAndReserve reports the result of the delete, and then waits for the next job.
 func TestDeleteAndReserve(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		ctx := t.Context()
@@ -325,11 +326,11 @@ func TestDeleteAndReserve(t *testing.T) {
 		}()
 		synctest.Wait()
 		if st := get(other.Stats(ctx)); st.Waiting != 1 || deleted != nil {
-			t.Errorf("%d wait; the delete gave %v", st.Waiting, deleted)
+			t.Errorf("%d waiting; delete: %v", st.Waiting, deleted)
 		}
 		cancel()
 		wantErr(t, <-ended, context.Canceled)
-		// The context ends the wait only.
+		// The end of the context ends only the wait.
 		get(other.Put(ctx, client.NewJob{}))
 		job = get(c.Reserve(ctx))
 		wantErr(t, second(c.DeleteAndReserve(waiting, []uint64{job.ID}, 1, client.Never, func(_ int, err error) { deleted = err })), context.Canceled)
@@ -353,20 +354,20 @@ func TestCutDeleteAndReserve(t *testing.T) {
 			deleted = err
 		}))[0]
 		if calls != 1 {
-			t.Fatalf("the result of the delete was told %d times", calls)
+			t.Fatalf("the result of the delete was reported %d times", calls)
 		}
 		c.Close()
 		st := awaitAlone(t, other)
 		switch {
 		case deleted == nil && (st.JobsReady != 1 || next.ID == job.ID):
-			t.Errorf("deleted %d, got %d, and %d are there", job.ID, next.ID, st.JobsReady)
+			t.Errorf("deleted %d, got %d, %d jobs left", job.ID, next.ID, st.JobsReady)
 		case deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) && !errors.Is(deleted, client.ErrNotFound):
-			t.Error(deleted) // not found: the server may see the new connection before the end of the old one
+			t.Error(deleted) // not found, if the server sees the new connection before the end of the old one
 		}
 	})
 }
 
-// losing returns options with which each connection is lost after an hour.
+// losing returns options whose connections are lost after an hour.
 func losing(srv *beanpoletest.Server) *client.Options {
 	return &client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := srv.Dial(ctx, network, addr)
@@ -377,7 +378,7 @@ func losing(srv *beanpoletest.Server) *client.Options {
 	}}
 }
 
-// The longest times are long, and may lose any number of connections.
+// The longest timeouts work, and survive the loss of any number of connections.
 func TestReserveLongest(t *testing.T) {
 	const longest time.Duration = 1<<63 - 1
 	for name, reserve := range map[string]func(ctx context.Context, c *client.Conn) error{
@@ -406,7 +407,7 @@ func TestReserveLongest(t *testing.T) {
 	}
 }
 
-// A server that closes each connection at once is given up.
+// The client gives up if the server closes each connection immediately.
 func TestReserveRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
@@ -426,7 +427,7 @@ func TestReserveRefused(t *testing.T) {
 	})
 }
 
-// A reserve that has to change its connection does not wait longer for it.
+// A reserve that must reconnect does not exceed its timeout.
 func TestReserveTimeoutReconnect(t *testing.T) {
 	for name, reserve := range map[string]func(ctx context.Context, c *client.Conn) error{
 		"one":  func(ctx context.Context, c *client.Conn) error { return second(c.ReserveTimeout(ctx, time.Minute)) },
@@ -455,7 +456,8 @@ func TestReserveTimeoutReconnect(t *testing.T) {
 	}
 }
 
-// A wait is rounded up, however much of it has passed when the command is sent.
+// A wait is rounded up to seconds, even if a part of it has passed before the command is
+// sent.
 func TestReserveTimeoutRounded(t *testing.T) {
 	c := dial(t, play(t, listen(t), "> reserve-with-timeout 1\n< TIMED_OUT\n> reserve-with-timeout 3\n< TIMED_OUT"), nil)
 	wantErr(t, second(c.ReserveTimeout(t.Context(), 1)), client.ErrTimedOut)

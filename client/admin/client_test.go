@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// New takes each form of an address.
+// New accepts each form of an address.
 func TestNew(t *testing.T) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != Prefix+"/me" || r.Header.Get("Authorization") != "Bearer s3cret" {
@@ -52,12 +52,12 @@ func TestNew(t *testing.T) {
 	}
 	for _, addr := range []string{"", "host/path", "ftp://host", "http://"} {
 		if _, err := New(addr, ""); err == nil {
-			t.Errorf("%q is taken", addr)
+			t.Errorf("%q is accepted", addr)
 		}
 	}
 }
 
-// A server that does not answer is not waited for without a limit.
+// A request to a server that does not answer ends after a limit.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New("memory", "")

@@ -50,7 +50,7 @@ func TestCheckRemove(t *testing.T) {
 	}
 }
 
-// What is wrong is said in words, and what is well, too.
+// Problems of a cluster, and a healthy state, are described in sentences.
 func TestProblems(t *testing.T) {
 	member := func(id uint64, role Role, change func(*ClusterMember)) ClusterMember {
 		m := ClusterMember{ID: id, Address: "host:1", Role: role, Reachable: true, Version: "1"}

@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// Kick what is buried in the tubes that have most of it.
+// This example kicks jobs in the tubes with the most buried jobs.
 func Example() {
 	ctx := context.Background()
 	c, err := admin.New("localhost:11380", "")
@@ -18,7 +18,7 @@ func Example() {
 	}
 	page, err := c.ListTubes(ctx, &admin.ListTubes{Sort: "-buried", Has: "buried", Limit: 3})
 	if err != nil {
-		fmt.Println(err) // what was wrong, and what to do
+		fmt.Println(err) // the error and a hint
 		return
 	}
 	for _, tube := range page.Tubes {

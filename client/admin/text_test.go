@@ -33,14 +33,14 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzText compares with a decoder that goes over the literal step by step.
+// FuzzText compares with a decoder that reads the literal step by step.
 func FuzzText(f *testing.F) {
 	for _, literal := range []string{`""`, `"a\u0000\n"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\\ufffd\udc00"`, "\"\xff\uFFFD\"", `"\uFFFD"`} {
 		f.Add([]byte(literal))
 	}
 	f.Fuzz(func(t *testing.T, literal []byte) {
 		if !json.Valid(literal) || literal[0] != '"' {
-			t.Skip("package json passes nothing else on")
+			t.Skip("package json passes only valid literals")
 		}
 		want, ok := decodeLiteral(literal[1:])
 		var got Text
@@ -50,8 +50,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// decodeLiteral decodes a valid literal of a string after its first quote; ok is false if
-// it has something that is not Unicode.
+// decodeLiteral decodes a valid string literal after its first quote. ok is false if the
+// result is not valid Unicode.
 func decodeLiteral(s []byte) (decoded string, ok bool) {
 	var b []byte
 	for s[0] != '"' {

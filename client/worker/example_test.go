@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/worker"
 )
 
-// startExample starts a server with these jobs in the tube mail.
+// startExample starts a server with the given jobs in the tube mail.
 func startExample(bodies ...string) *beanpoletest.Server {
 	srv, err := beanpoletest.Start()
 	if err != nil {
@@ -59,7 +59,7 @@ func Example() {
 	// mail to Bob
 }
 
-// A body that is no such value is buried, and the handler does not see it.
+// A body that cannot be decoded is buried without a call of the handler.
 func ExampleJSON() {
 	srv := startExample(`{"to": "Ann"}`, `to Bob`)
 	defer srv.Close()
@@ -93,7 +93,7 @@ func ExampleJSON() {
 	// 2 buried
 }
 
-// Each tube has a handler of its own.
+// Each tube has its own handler.
 func ExampleMux() {
 	srv := startExample("to Ann", "to Bob")
 	defer srv.Close()
@@ -129,7 +129,7 @@ func ExampleMux() {
 	// mail to Bob
 }
 
-// The hooks of this worker print.
+// The hooks of this worker print the outcomes.
 func ExampleHooks() {
 	srv := startExample("to Ann", "to nobody", "later")
 	defer srv.Close()

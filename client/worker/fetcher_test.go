@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/worker"
 )
 
-// Jobs that are there come in batches, over one connection; a batch has as many as slots
-// are free. What is known of a job needs no other command.
+// A worker reserves existing jobs in batches over one connection, as many as it has free
+// slots. The jobs arrive with their details, so it needs no further commands.
 func TestBatches(t *testing.T) {
 	bubble(t, func(b *bench) {
 		for range 100 {
@@ -54,7 +54,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// A swallowing connection is lost with the first delete that it should send.
+// A swallowing connection breaks at the first delete that it sends.
 type swallowing struct{ net.Conn }
 
 func (c swallowing) Write(p []byte) (int, error) {
@@ -65,7 +65,7 @@ func (c swallowing) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A delete that is lost with its connection is sent again: the job is handled once.
+// A delete that is lost with its connection is repeated. The job is handled once.
 func TestDeleteAgain(t *testing.T) {
 	bubble(t, func(b *bench) {
 		dialed := 0
@@ -73,7 +73,7 @@ func TestDeleteAgain(t *testing.T) {
 		stop := b.run(func(context.Context, *worker.Job) error { handled.Add(1); time.Sleep(time.Second); return nil }, worker.Options{
 			Concurrency: 3,
 			Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				time.Sleep(time.Millisecond) // until the server has noticed the loss
+				time.Sleep(time.Millisecond) // until the server notices the loss
 				nc, err := b.srv.Dial(ctx, network, addr)
 				if dialed++; dialed == 1 {
 					nc = swallowing{nc}
@@ -94,8 +94,8 @@ func TestDeleteAgain(t *testing.T) {
 	})
 }
 
-// Where each job takes a command, a worker asks for more jobs while all that it asked for
-// are ready. If jobs come one by one, it asks for few in vain.
+// If each job needs a command, a worker asks for more jobs as long as all its requests
+// find jobs. If jobs arrive singly, it sends few extra requests.
 func TestWithoutBatches(t *testing.T) {
 	bubble(t, func(b *bench) {
 		opt := worker.Options{Concurrency: 8, Client: b.without("caps")}
@@ -114,7 +114,7 @@ func TestWithoutBatches(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		if n := reserves(); n > 150 {
-			t.Errorf("%d reserves for 50 jobs that came one by one", n)
+			t.Errorf("%d reserves for 50 single jobs", n)
 		}
 		for range 80 {
 			b.put(client.NewJob{})
@@ -143,8 +143,8 @@ func (b *bench) srvReady() uint64 {
 	return st.JobsReady
 }
 
-// A job that takes long keeps no slot from others, and one that comes alone is given to a
-// free one at once, whoever waits where. The long one is kept by touches meanwhile.
+// A long job does not block the slots of other jobs, and a single new job goes at once to
+// a free slot. Touches keep the long job in the meantime.
 func TestLongJobBesideOthers(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var handled atomic.Int32
@@ -176,8 +176,8 @@ func TestLongJobBesideOthers(t *testing.T) {
 	})
 }
 
-// A job that cannot be given back takes no other from its slot: their connection is
-// closed after the last of them.
+// A job that cannot be released does not take other jobs from their slots: their
+// connection is closed after the last of them.
 func TestGiveUpAmongOthers(t *testing.T) {
 	bubble(t, func(b *bench) {
 		for range 4 {

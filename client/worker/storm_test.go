@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
-// Workers come and go on real sockets, and are stopped at any moment. Each job is
-// handled, and none that was deleted is handled again.
+// Workers start and stop at random moments, on real sockets. Each job is handled, and no
+// deleted job is handled again.
 func TestStorm(t *testing.T) {
 	t.Run("beanpole", func(t *testing.T) { storm(t, beanpoletest.NewServer(t).Addr) })
 	t.Run("beanstalkd", func(t *testing.T) { storm(t, conformance.Beanstalkd(t)) })

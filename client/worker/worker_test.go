@@ -25,10 +25,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A bench is a worker on fake time, with a server in memory.
+// A bench is a worker in fake time, with a server in memory.
 type bench struct {
 	*testing.T
-	*client.Conn // to put, and to look
+	*client.Conn // for puts and statistics
 	srv          *beanpoletest.Server
 	dialed       atomic.Int32
 
@@ -57,7 +57,8 @@ func bubble(t *testing.T, f func(b *bench)) {
 	})
 }
 
-// run starts a worker and returns what stops it, which must work.
+// run starts a worker and returns the function that stops it. Run must return without an
+// error.
 func (b *bench) run(handle worker.Handler, opt worker.Options) (stop func()) {
 	b.Helper()
 	try := b.tryRun(handle, opt)
@@ -69,7 +70,8 @@ func (b *bench) run(handle worker.Handler, opt worker.Options) (stop func()) {
 	}
 }
 
-// tryRun starts a worker and returns what stops it and tells what Run has returned.
+// tryRun starts a worker and returns a function that stops it and returns the result of
+// Run.
 func (b *bench) tryRun(handle worker.Handler, opt worker.Options) (stop func() error) {
 	b.Helper()
 	opt.Servers = []string{"memory"}
@@ -130,7 +132,7 @@ func (b *bench) stats(id uint64) *client.JobStats {
 	return st
 }
 
-// gone wants the server to have no jobs.
+// gone checks that the server has no jobs.
 func (b *bench) gone() {
 	b.Helper()
 	synctest.Wait()
@@ -143,7 +145,7 @@ func (b *bench) gone() {
 	}
 }
 
-// wantActions wants these outcomes so far.
+// wantActions checks the outcomes so far.
 func (b *bench) wantActions(want ...worker.Action) {
 	b.Helper()
 	synctest.Wait()
@@ -159,8 +161,7 @@ func (b *bench) wantActions(want ...worker.Action) {
 	}
 }
 
-// Jobs are handled as many at a time as was said, from the tubes that were said,
-// and are gone then.
+// A worker handles jobs of its tubes with the given concurrency, and deletes them.
 func TestWork(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var running, most, sum atomic.Int64
@@ -180,7 +181,7 @@ func TestWork(t *testing.T) {
 			t.Errorf("%d at a time, sum %d", most.Load(), sum.Load())
 		}
 		if b.stats(other).State != client.StateReady {
-			t.Error("a job of another tube was taken")
+			t.Error("a job of another tube was reserved")
 		}
 		b.Delete(b.Context(), other)
 		b.gone()
@@ -191,13 +192,13 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// A job is touched for as long as its handler runs, however short its time to run; if the
-// server does not tell that, as often as the shortest needs.
+// A worker touches a job while its handler runs, even with a short TTR. If the server
+// does not send the TTR, the worker assumes the shortest.
 func TestTouch(t *testing.T) {
 	for _, tc := range []struct {
 		ttr   time.Duration
 		known bool
-		least uint64 // touches; 30 are those of a time to run that is known
+		least uint64 // minimum number of touches; a known TTR needs at most 30
 	}{{time.Second, true, 10}, {2 * time.Second, true, 10}, {time.Minute, true, 10}, {time.Second, false, 31}} {
 		t.Run(fmt.Sprint(tc), func(t *testing.T) {
 			bubble(t, func(b *bench) {
@@ -221,7 +222,7 @@ func TestTouch(t *testing.T) {
 	}
 }
 
-// A forgetful connection is to a server that does not know a command.
+// A forgetful connection lets a command be unknown to the server.
 type forgetful struct {
 	net.Conn
 	verb string
@@ -231,7 +232,7 @@ func (c forgetful) Write(p []byte) (int, error) {
 	return c.Conn.Write(bytes.ReplaceAll(p, []byte(c.verb), bytes.ToUpper([]byte(c.verb))))
 }
 
-// without connects as if the server did not know some commands.
+// without returns options with which the server does not support some commands.
 func (b *bench) without(verbs ...string) client.Options {
 	return client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := b.srv.Dial(ctx, network, addr)
@@ -242,7 +243,8 @@ func (b *bench) without(verbs ...string) client.Options {
 	}}
 }
 
-// A hook can ask for its job when that is deleted, while the connection takes the next.
+// A hook can request its job's statistics during the delete, while the connection
+// reserves the next job.
 func TestFinishAsks(t *testing.T) {
 	bubble(t, func(b *bench) {
 		asked := make(chan error, 4)
@@ -268,8 +270,8 @@ func TestFinishAsks(t *testing.T) {
 	})
 }
 
-// A job that fails comes back later and later, with its priority, until it has had
-// its tries.
+// A failing job is retried after increasing pauses, with its priority, and buried after
+// its last try.
 func TestBackoffAndBury(t *testing.T) {
 	bubble(t, func(b *bench) {
 		failure := errors.New("no such address")
@@ -296,7 +298,7 @@ func TestBackoffAndBury(t *testing.T) {
 	})
 }
 
-// sent is a connection that keeps the notes that it sends.
+// sent is a connection that records the notes that it sends.
 type sent struct {
 	net.Conn
 	notes *[]string
@@ -319,7 +321,7 @@ func (e explained) Unwrap() error { return e.error }
 
 func (explained) Reason() string { return "Declined: card" }
 
-// A handler can choose what becomes of the job. The server gets the reason.
+// A handler can choose the outcome of the job. The server gets the reason.
 func TestVerdicts(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var notes []string
@@ -352,7 +354,7 @@ func TestVerdicts(t *testing.T) {
 		if st := b.stats(retried); st.State != client.StateDelayed || st.Delay != time.Hour {
 			t.Errorf("%+v", st)
 		}
-		// They need not say why.
+		// The reason is optional.
 		b.outcomes = nil
 		b.put(client.NewJob{Body: []byte("bury for nothing")})
 		b.put(client.NewJob{Body: []byte("retry for nothing")})
@@ -424,8 +426,8 @@ func TestRetryBeyondTries(t *testing.T) {
 	})
 }
 
-// A handler that takes too long is cancelled, and its job fails. If the handler goes on
-// all the same, the worker touches the job no longer.
+// A handler that exceeds its timeout is cancelled, and its job fails. If the handler
+// continues nevertheless, the worker stops touching the job.
 func TestTimeout(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		for _, tc := range []struct {
@@ -476,12 +478,12 @@ func TestTimeout(t *testing.T) {
 					case st.State == client.StateDelayed:
 						b.KickJob(b.Context(), id)
 					}
-					// The slot takes a job again when the handler has returned.
+					// The slot handles jobs again when the handler has returned.
 					other := b.put(client.NewJob{})
 					time.Sleep(25 * time.Hour)
 					synctest.Wait()
 					if _, err := b.StatsJob(b.Context(), other); !errors.Is(err, client.ErrNotFound) {
-						t.Errorf("the next job is not done: %v", err)
+						t.Errorf("the next job was not handled: %v", err)
 					}
 					if strings.HasPrefix(tc.name, "deaf") != errors.Is(touched, client.ErrNotFound) {
 						t.Errorf("a touch at the end of the handler: %v", touched)
@@ -498,8 +500,8 @@ func wait(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// A job that was kicked after its last try has all of them again, with short pauses
-// first.
+// A job that was kicked after its last try gets all its tries again, beginning with short
+// pauses.
 func TestKicked(t *testing.T) {
 	for _, countFirst := range []bool{false, true} {
 		t.Run(fmt.Sprintf("CheckTries=%t", countFirst), func(t *testing.T) {
@@ -532,8 +534,8 @@ func TestKicked(t *testing.T) {
 	}
 }
 
-// Told to stop, a worker takes no more, lets its handlers finish, and deletes what
-// they have done.
+// A worker that is stopped reserves no more jobs, waits for its handlers, and deletes
+// their jobs.
 func TestStop(t *testing.T) {
 	bubble(t, func(b *bench) {
 		stop := b.run(func(ctx context.Context, _ *worker.Job) error {
@@ -552,13 +554,13 @@ func TestStop(t *testing.T) {
 		b.gone()
 		id := b.put(client.NewJob{})
 		if b.stats(id).State != client.StateReady {
-			t.Error("a job was taken after the stop")
+			t.Error("a job was reserved after the stop")
 		}
 	})
 }
 
-// Handlers that take too long are told, and their jobs are ready again, with no
-// pause and no try lost to backoff.
+// Handlers that exceed the stop timeout are cancelled. Their jobs are ready again,
+// without a pause and without a lost try.
 func TestStopTimeout(t *testing.T) {
 	bubble(t, func(b *bench) {
 		stop := b.run(func(ctx context.Context, _ *worker.Job) error {
@@ -582,8 +584,8 @@ func TestStopTimeout(t *testing.T) {
 	})
 }
 
-// Handlers that do not listen are left behind; the server gives their jobs to
-// others.
+// The worker does not wait for handlers that ignore the cancellation. The server serves
+// their jobs to other workers.
 func TestStopDeaf(t *testing.T) {
 	bubble(t, func(b *bench) {
 		release := make(chan struct{})
@@ -604,7 +606,7 @@ func TestStopDeaf(t *testing.T) {
 	})
 }
 
-// A handler whose job is lost is told.
+// The context of a handler whose job is lost is cancelled.
 func TestLost(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var nc net.Conn
@@ -630,14 +632,15 @@ func TestLost(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		if _, err := b.StatsJob(b.Context(), id); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("the job is not done by the next try: %v", err)
+			t.Errorf("the next try did not finish the job: %v", err)
 		}
 		stop()
 	})
 }
 
-// A worker outlives its server, and panics. What goes wrong is in the log, and told: a
-// server that is away and comes back, once each; jobs that fail, panic, or are lost.
+// A worker survives the loss of its server, and panics. The log and the hooks report
+// problems: the loss and return of the server once each, and jobs that fail, panic or are
+// lost.
 func TestLog(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var away atomic.Bool
@@ -700,12 +703,12 @@ level=INFO msg="connected to the server again" server=memory
 			t.Error(diff)
 		}
 		if want := []string{"memory true", "memory false", "memory true", "memory false"}; !slices.Equal(told, want) {
-			t.Errorf("told %q", told)
+			t.Errorf("reported %q", told)
 		}
 	})
 }
 
-// From several servers, whichever has jobs.
+// A worker reserves from all its servers.
 func TestManyServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := map[string]*beanpoletest.Server{"a:11300": beanpoletest.NewMemory(t), "b:11300": beanpoletest.NewMemory(t)}
@@ -754,15 +757,15 @@ func TestNewErrors(t *testing.T) {
 	handle := func(context.Context, *worker.Job) error { return nil }
 	for _, opt := range []*worker.Options{{Concurrency: -1}, {Servers: []string{"a", "a"}}, {Servers: []string{"unix:"}}, {Tubes: []string{"-"}}, {Client: client.Options{Token: "a b"}}, {Client: client.Options{MaxConns: 3}}, {Client: client.Options{MaxIdle: 3}}} {
 		if _, err := worker.New(handle, opt); err == nil {
-			t.Errorf("%+v is taken", opt)
+			t.Errorf("%+v is accepted", opt)
 		}
 	}
 	if _, err := worker.New(nil, nil); err == nil {
-		t.Error("no handler is taken")
+		t.Error("a nil handler is accepted")
 	}
 }
 
-// It grows, it ends at an hour, and no two jobs come back together.
+// The pause grows up to an hour, and is random so that jobs do not return together.
 func TestBackoff(t *testing.T) {
 	for tries, want := range map[int]time.Duration{0: 1, 1: 1, 2: 2, 5: 16, 12: 2048, 13: 3600, 1000: 3600} {
 		want *= time.Second
@@ -803,7 +806,7 @@ func TestUse(t *testing.T) {
 	})
 }
 
-// Each job goes to the handler of its tube. One for which there is none fails.
+// Each job goes to the handler of its tube. A job without a handler fails.
 func TestMux(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var got []string
