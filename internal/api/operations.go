@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
@@ -170,11 +169,9 @@ var operations = sync.OnceValue(func() []*operation {
 		declare(row{ID: "runSchedule", Route: "POST /schedules/{schedule}/run", Tag: "schedules", Needs: manageAnywhere, Status: http.StatusCreated, Location: "/jobs/",
 			Success: "The job was created.", Problems: []int{404, 503, 507}}, (*request).runSchedule),
 		declare(row{ID: "pauseSchedule", Route: "POST /schedules/{schedule}/pause", Tag: "schedules", Needs: manageAnywhere, Success: "The schedule is paused.", Problems: []int{404}},
-			changeSchedule((*engine.Engine).PauseSchedule)),
+			(*request).pauseSchedule),
 		declare(row{ID: "resumeSchedule", Route: "POST /schedules/{schedule}/resume", Tag: "schedules", Needs: manageAnywhere, Success: "The schedule is not paused.", Problems: []int{404}},
-			changeSchedule(func(e *engine.Engine, name string) engine.Outcome {
-				return e.ResumeSchedule(time.Now().UnixNano(), name)
-			})),
+			(*request).resumeSchedule),
 		declare(row{ID: "startTask", Route: "POST /tubes/{tube}/tasks", Tag: "tasks", Needs: manageNamed, Status: http.StatusAccepted, Location: "/tasks/",
 			Success: "The task; it runs, or `status` has the result."}, (*request).startTask),
 

@@ -142,35 +142,39 @@ func (r *request) removeSchedule(in *admin.OfSchedule) (none admin.None, err err
 	if !st.Runtime {
 		return none, problemf(http.StatusConflict, "the schedule %s is in the configuration file; remove it there, or pause it", in.Name)
 	}
-	return changeSchedule(func(e *engine.Engine, name string) engine.Outcome { return e.SetSchedule(name, "") })(r, in)
+	return none, r.changeSchedule(in.Name, func(e *engine.Engine, _ int64) engine.Outcome { return e.SetSchedule(in.Name, "") })
 }
 
-// changeSchedule returns an operation on a schedule.
-func changeSchedule(do func(e *engine.Engine, name string) engine.Outcome) func(*request, *admin.OfSchedule) (admin.None, error) {
-	return func(r *request, in *admin.OfSchedule) (none admin.None, err error) {
-		if _, err := r.scheduleNamed(in.Name); err != nil {
-			return none, err
-		}
-		return none, r.turn(func(e *engine.Engine, _ int64) error { return scheduleOutcome(e, do(e, in.Name)) })
-	}
+func (r *request) pauseSchedule(in *admin.OfSchedule) (none admin.None, err error) {
+	return none, r.changeSchedule(in.Name, func(e *engine.Engine, _ int64) engine.Outcome {
+		return e.PauseSchedule(time.Now().UnixNano(), in.Name, true)
+	})
+}
+
+func (r *request) resumeSchedule(in *admin.OfSchedule) (none admin.None, err error) {
+	return none, r.changeSchedule(in.Name, func(e *engine.Engine, _ int64) engine.Outcome {
+		return e.PauseSchedule(time.Now().UnixNano(), in.Name, false)
+	})
 }
 
 func (r *request) runSchedule(in *admin.OfSchedule) (done admin.Inserted, err error) {
-	if _, err := r.scheduleNamed(in.Name); err != nil {
-		return done, err
-	}
-	err = r.turn(func(e *engine.Engine, now int64) error {
-		id, o := e.RunSchedule(now, time.Now().UnixNano(), in.Name)
-		done.ID = id
-		return scheduleOutcome(e, o)
+	err = r.changeSchedule(in.Name, func(e *engine.Engine, now int64) (o engine.Outcome) {
+		done.ID, o = e.RunSchedule(now, time.Now().UnixNano(), in.Name)
+		return o
 	})
 	return done, err
 }
 
-// scheduleOutcome returns the problem for an outcome, in its turn.
-func scheduleOutcome(e *engine.Engine, o engine.Outcome) error {
-	if o == engine.NotFound {
-		return problemf(http.StatusNotFound, "the schedule was removed")
+// changeSchedule changes a schedule in a turn, if the client has the rights.
+func (r *request) changeSchedule(name string, do func(e *engine.Engine, now int64) engine.Outcome) error {
+	if _, err := r.scheduleNamed(name); err != nil {
+		return err
 	}
-	return outcomeIn(e, o)
+	return r.turn(func(e *engine.Engine, now int64) error {
+		o := do(e, now)
+		if o == engine.NotFound {
+			return problemf(http.StatusNotFound, "the schedule was removed")
+		}
+		return outcomeIn(e, o)
+	})
 }

@@ -53,7 +53,7 @@ func nextOf(settings map[string]string, now time.Time) (n nextRuns) {
 		}
 		return n
 	}
-	zone := schedule.ZoneOf(settings["timezone"])
+	zone, _ := schedule.ZoneOf(settings["timezone"])
 	for _, at := range schedule.Upcoming(s, now.Unix()) {
 		n.Runs = append(n.Runs, time.Unix(at, 0).In(zone).Format("Mon 2006-01-02 15:04:05 MST"))
 	}

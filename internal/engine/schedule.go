@@ -85,13 +85,9 @@ type ScheduleCounts struct{ Runs, Missed, Skipped, Refused uint64 }
 
 // scheduled is a schedule, or the mark of a schedule that no longer exists.
 type scheduled struct {
-	name, text string
-	runtime    bool
-	def        *Schedule // nil until compiled
-	mark       Mark
-	next       int64   // s since 1970
-	refusal    Outcome // of the last run; OK if it was not refused
-	unreadable bool    // this version cannot compile text
+	ScheduleStatus           // Schedules completes it
+	def            *Schedule // nil until compiled
+	next           int64     // s since 1970
 }
 
 // SetSchedules replaces the configured definitions, by name. Definitions from run time
@@ -148,7 +144,7 @@ func (e *Engine) RunSchedules(now, wall int64) {
 		}
 		next = min(next, s.list[s.cursor].next)
 	}
-	s.list = slices.DeleteFunc(s.list, func(d *scheduled) bool { return d.text == "" && d.next == NeverRuns })
+	s.list = slices.DeleteFunc(s.list, func(d *scheduled) bool { return d.Text == "" && d.next == NeverRuns })
 	if s.due = now + scheduleRecheck; next < at+scheduleRecheck/second {
 		s.due = now + next*second - wall
 	}
@@ -165,15 +161,15 @@ func (s *schedules) relist() {
 	before := s.list
 	s.list, s.stale, s.cursor = nil, false, 0
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		d := &scheduled{name: name, text: s.configured[name]}
+		d := &scheduled{ScheduleStatus: ScheduleStatus{Name: name, Text: s.configured[name]}}
 		if text := s.set[name]; text != "" {
-			d.text, d.runtime = text, true
+			d.Text, d.Runtime = text, true
 		}
-		_ = json.Unmarshal([]byte(s.marks[name]), &d.mark) // no mark is the zero Mark
-		if i, found := slices.BinarySearchFunc(before, name, compareName); found && before[i].text == d.text {
+		_ = json.Unmarshal([]byte(s.marks[name]), &d.Mark) // no mark is the zero Mark
+		if i, found := slices.BinarySearchFunc(before, name, compareName); found && before[i].Text == d.Text {
 			was := before[i]
-			d.def, d.unreadable, d.refusal = was.def, was.unreadable, was.refusal
-			if d.mark == was.mark {
+			d.def, d.Unreadable, d.Refusal = was.def, was.Unreadable, was.Refusal
+			if d.Mark == was.Mark {
 				d.next = was.next
 			}
 		}
@@ -181,36 +177,36 @@ func (s *schedules) relist() {
 	}
 }
 
-func compareName(d *scheduled, name string) int { return strings.Compare(d.name, name) }
+func compareName(d *scheduled, name string) int { return strings.Compare(d.Name, name) }
 
 // runSchedule does the next run of a schedule that is due, if any, and sets the moment at
 // which it must be called again.
 func (e *Engine) runSchedule(now, at int64, d *scheduled) {
 	e.turnWork += scheduleWork
-	if d.text == "" {
+	if d.Text == "" {
 		if d.next = NeverRuns; e.mark(d, Mark{}) != OK {
 			d.next = at + scheduleRetry
 		}
 		return
 	}
-	if !e.compile(d) || d.mark.Paused {
+	if !e.compile(d) || d.Mark.Paused {
 		d.next = NeverRuns
 		return
 	}
-	if m := d.mark; m.Timing != d.def.Timing {
+	if m := d.Mark; m.Timing != d.def.Timing {
 		m.At, m.Timing = at, d.def.Timing
 		if d.next = d.def.Next(at); e.mark(d, m) != OK {
 			d.next = at + scheduleRetry
 		}
 		return
 	}
-	due := d.def.Due(d.mark.At, at, MaxMissed+1)
+	due := d.def.Due(d.Mark.At, at, MaxMissed+1)
 	e.turnWork += len(due)
 	if len(due) == 0 {
-		d.next = d.def.Next(d.mark.At)
+		d.next = d.def.Next(d.Mark.At)
 		return
 	}
-	m := d.mark
+	m := d.Mark
 	run, missed := d.def.choose(due, at)
 	if m.At, m.Missed = due[0], m.Missed+missed; run > 0 {
 		m.At = run
@@ -233,20 +229,20 @@ func (e *Engine) runSchedule(now, at int64, d *scheduled) {
 	}
 	if o != OK {
 		e.schedules.counts.Refused++
-		d.refusal, d.next = o, at+scheduleRetry
+		d.Refusal, d.next = o, at+scheduleRetry
 		return
 	}
 	e.schedules.counts.Missed += missed
-	d.refusal, d.next = OK, d.def.Next(m.At)
+	d.Refusal, d.next = OK, d.def.Next(m.At)
 }
 
 // compile compiles the definition of a schedule, unless this has been done. It reports
 // whether this version can read the definition.
 func (e *Engine) compile(d *scheduled) bool {
-	if d.def == nil && !d.unreadable && e.opt.CompileSchedule != nil {
+	if d.def == nil && !d.Unreadable && e.opt.CompileSchedule != nil {
 		e.turnWork += compileWork
-		d.def = e.opt.CompileSchedule(d.name, d.text)
-		d.unreadable = d.def == nil
+		d.def = e.opt.CompileSchedule(d.Name, d.Text)
+		d.Unreadable = d.def == nil
 	}
 	return d.def != nil
 }
@@ -286,7 +282,7 @@ func (e *Engine) fire(now int64, d *scheduled, run int64, m Mark) (id uint64, o 
 	m.Job, m.Ran = e.lastID+1, run
 	m.Runs++
 	s := &e.schedules
-	s.firing.name, s.firing.mark = d.name, m.text()
+	s.firing.name, s.firing.mark = d.Name, m.text()
 	body := d.def.Body(run)
 	id, o = e.PutInto(now, []byte(d.def.Tube), d.def.Spec, body)
 	mark := s.firing.mark
@@ -294,7 +290,7 @@ func (e *Engine) fire(now int64, d *scheduled, run int64, m Mark) (id uint64, o 
 	e.turnLogged += len(body)
 	switch o {
 	case OK:
-		d.mark, s.marks[d.name] = m, mark
+		d.Mark, s.marks[d.Name] = m, mark
 	case Duplicate: // the existing job counts as the job of this run, also if a crash repeats the run
 		m.Job = id
 		o = e.mark(d, m)
@@ -315,9 +311,9 @@ func (m *Mark) text() string {
 
 // mark makes a mark durable that no job carries.
 func (e *Engine) mark(d *scheduled, m Mark) Outcome {
-	o := e.setNamed(ScheduleMark, d.name, m.text())
+	o := e.setNamed(ScheduleMark, d.Name, m.text())
 	if o == OK {
-		d.mark = m
+		d.Mark = m
 	}
 	return o
 }
@@ -335,30 +331,19 @@ func (e *Engine) SetSchedule(name, text string) Outcome {
 	return o
 }
 
-// PauseSchedule pauses a schedule until ResumeSchedule.
-func (e *Engine) PauseSchedule(name string) Outcome {
-	return e.markNow(name, func(m *Mark) { m.Paused = true })
-}
-
-// ResumeSchedule ends a pause. Runs before wall, in ns since 1970, do not count as
-// missed.
-func (e *Engine) ResumeSchedule(wall int64, name string) Outcome {
-	return e.markNow(name, func(m *Mark) {
-		if m.Paused {
-			m.Paused, m.At = false, max(m.At, wall/second)
-		}
-	})
-}
-
-func (e *Engine) markNow(name string, change func(m *Mark)) Outcome {
+// PauseSchedule starts or ends the pause of a schedule. Runs before the end, at wall in ns
+// since 1970, do not count as missed.
+func (e *Engine) PauseSchedule(wall int64, name string, paused bool) Outcome {
 	d := e.scheduleNamed(name)
 	if d == nil {
 		return NotFound
 	}
-	m := d.mark
-	change(&m)
-	if m == d.mark {
+	m := d.Mark
+	if m.Paused == paused {
 		return OK
+	}
+	if m.Paused = paused; !paused {
+		m.At = max(m.At, wall/second)
 	}
 	o := e.mark(d, m)
 	d.next, e.schedules.due = 0, e.now
@@ -375,7 +360,7 @@ func (e *Engine) RunSchedule(now, wall int64, name string) (id uint64, o Outcome
 	if !e.compile(d) {
 		return 0, Failed
 	}
-	return e.fire(now, d, wall/second, d.mark)
+	return e.fire(now, d, wall/second, d.Mark)
 }
 
 // scheduleNamed returns a schedule that has a definition, or nil.
@@ -385,7 +370,7 @@ func (e *Engine) scheduleNamed(name string) *scheduled {
 		s.relist()
 		s.due = e.now
 	}
-	if i, found := slices.BinarySearchFunc(s.list, name, compareName); found && s.list[i].text != "" {
+	if i, found := slices.BinarySearchFunc(s.list, name, compareName); found && s.list[i].Text != "" {
 		return s.list[i]
 	}
 	return nil
@@ -407,14 +392,11 @@ func (e *Engine) Schedules() iter.Seq[ScheduleStatus] {
 	return func(yield func(ScheduleStatus) bool) {
 		e.scheduleNamed("")
 		for _, d := range e.schedules.list {
-			if d.text == "" {
-				continue
-			}
-			st := ScheduleStatus{Name: d.name, Text: d.text, Runtime: d.runtime, Mark: d.mark, Refusal: d.refusal, Unreadable: d.unreadable}
-			if i, j := e.lookup(d.mark.Job); i != none {
+			st := d.ScheduleStatus
+			if i, j := e.lookup(d.Mark.Job); i != none {
 				st.Exists, st.LastJob = true, j.state()
 			}
-			if !yield(st) {
+			if d.Text != "" && !yield(st) {
 				return
 			}
 		}

@@ -52,7 +52,7 @@ func (w *world) dueOf(name string) []int64 {
 func (w *world) runs(name string, from, to int64) (runs []int64) {
 	def := w.defs[name]
 	if def["cron"] != "" {
-		zone, _ := zoneOf(def["timezone"])
+		zone, _ := ZoneOf(def["timezone"])
 		c, _ := parseCron(def["cron"], zone)
 		return naiveRuns(c, from, to)
 	}

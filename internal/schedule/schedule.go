@@ -200,7 +200,7 @@ func (c *compiler) word(name string) int {
 func (c *compiler) timing(s *engine.Schedule) {
 	name, _ := c.value("timezone")
 	var err error
-	c.zone, err = zoneOf(name)
+	c.zone, err = ZoneOf(name)
 	c.try("timezone", err)
 	expression, every := c.settings["cron"], c.settings["every"]
 	switch {
@@ -238,13 +238,14 @@ var zoneList = sync.OnceValue(func() []string { return strings.Fields(zoneNames)
 
 var zones sync.Map // loaded zones, by name
 
-// zoneOf returns a time zone.
-func zoneOf(name string) (*time.Location, error) {
+// ZoneOf returns the time zone of a schedule. It is UTC for an unknown name.
+func ZoneOf(name string) (*time.Location, error) {
+	name = cmp.Or(name, "UTC")
 	if zone, ok := zones.Load(name); ok {
 		return zone.(*time.Location), nil
 	}
 	if _, known := slices.BinarySearch(zoneList(), name); !known {
-		nearest := slices.MinFunc(zoneList(), func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+		nearest := slices.MaxFunc(zoneList(), func(a, b string) int { return cmp.Compare(likeness(name, a), likeness(name, b)) })
 		return time.UTC, fmt.Errorf("unknown time zone %.40q; did you mean %q?", name, nearest)
 	}
 	zone, err := time.LoadLocation(name)
@@ -255,31 +256,15 @@ func zoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// ZoneOf returns the time zone of a schedule. It is UTC for an unknown name.
-func ZoneOf(name string) *time.Location {
-	zone, _ := zoneOf(cmp.Or(name, "UTC"))
-	return zone
-}
-
-// distance returns the number of edits that make one name the other, regardless of case.
-// It looks at the first bytes only.
-func distance(a, b string) int {
-	a, b = strings.ToLower(a[:min(len(a), 40)]), strings.ToLower(b)
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// likeness returns the number of bytes that two names share at their start and end,
+// regardless of case.
+func likeness(a, b string) (n int) {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b, n = a[1:], b[1:], n+1
 	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			edit := before
-			if a[i] != b[j] {
-				edit++
-			}
-			before = row[j+1]
-			row[j+1] = min(edit, row[j]+1, before+1)
-		}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b, n = a[:len(a)-1], b[:len(b)-1], n+1
 	}
-	return row[len(b)]
+	return n
 }

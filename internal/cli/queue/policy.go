@@ -37,15 +37,12 @@ func newPolicy() *cobra.Command {
 
 // newPolicyCommand returns a subcommand of policy.
 func newPolicyCommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) *cobra.Command {
-	s := new(session)
-	long := strings.TrimSpace(strings.ToUpper(short[:1]) + short[1:] + ".\n\n" + more)
-	cmd := s.adminCommand(name, args, short, long, func(ctx context.Context, a *admin.Client, args []string) error {
+	cmd, s := newSubcommand(name, args, short, more, examples, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 		if len(args) > 0 && args[0] == "" {
 			return exit.UsageError("the pattern is empty; want the name of a tube, or a pattern such as 'mail-*'")
 		}
 		return run(ctx, s, a, args)
 	})
-	cmd.Example = examples
 	cmd.ValidArgsFunction = s.completePolicy
 	return cmd
 }

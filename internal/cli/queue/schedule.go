@@ -24,14 +24,6 @@ func newSchedule() *cobra.Command {
 
 A schedule is durable, survives a restart, and runs once in a cluster. Its definition
 overrides one of the same name in the configuration file of the server.`
-	one := func(name, short, done string, do func(context.Context, *admin.Client, *admin.OfSchedule) error) *cobra.Command {
-		return newScheduleCommand(name, "NAME", short, "", "  beanpole schedule "+name+" nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
-			if err := do(ctx, a, &admin.OfSchedule{Name: args[0]}); err != nil {
-				return err
-			}
-			return s.Print(map[string]string{"name": args[0]}, "%s: %s", args[0], done)
-		})
-	}
 	return cliutil.Group(&cobra.Command{
 		Use:   "schedule COMMAND",
 		Short: "put jobs periodically",
@@ -39,25 +31,46 @@ overrides one of the same name in the configuration file of the server.`
 		Example: `  beanpole schedule set nightly --cron '30 3 * * *' --timezone Europe/Berlin --tube reports BODY
   beanpole schedule list
   beanpole schedule run nightly`,
-	}, newScheduleSet(), newScheduleList(), newScheduleShow(), newScheduleRun(),
-		one("pause", "pause a schedule", "paused", func(ctx context.Context, a *admin.Client, of *admin.OfSchedule) error {
-			return a.PauseSchedule(ctx, of)
+	}, newScheduleSet(), newScheduleList(),
+		onSchedule("show", "show a schedule and its next runs", func(ctx context.Context, s *session, a *admin.Client, of *admin.OfSchedule) error {
+			v, err := a.GetSchedule(ctx, of)
+			if err != nil {
+				return err
+			}
+			return s.printSchedule(&v)
 		}),
-		one("resume", "end the pause of a schedule", "resumed", func(ctx context.Context, a *admin.Client, of *admin.OfSchedule) error {
-			return a.ResumeSchedule(ctx, of)
+		onSchedule("run", "put the job of a schedule now", func(ctx context.Context, s *session, a *admin.Client, of *admin.OfSchedule) error {
+			done, err := a.RunSchedule(ctx, of)
+			if err != nil {
+				return err
+			}
+			return s.Print(done, "%d", done.ID)
 		}),
-		one("remove", "remove a schedule; its jobs remain", "removed", func(ctx context.Context, a *admin.Client, of *admin.OfSchedule) error {
-			return a.RemoveSchedule(ctx, of)
-		}))
+		onSchedule("pause", "pause a schedule", changing("paused", (*admin.Client).PauseSchedule)),
+		onSchedule("resume", "end the pause of a schedule", changing("resumed", (*admin.Client).ResumeSchedule)),
+		onSchedule("remove", "remove a schedule; its jobs remain", changing("removed", (*admin.Client).RemoveSchedule)))
+}
+
+// changing returns a function that changes a schedule, and prints that it is done.
+func changing(done string, do func(*admin.Client, context.Context, *admin.OfSchedule) error) func(context.Context, *session, *admin.Client, *admin.OfSchedule) error {
+	return func(ctx context.Context, s *session, a *admin.Client, of *admin.OfSchedule) error {
+		if err := do(a, ctx, of); err != nil {
+			return err
+		}
+		return s.Print(map[string]string{"name": of.Name}, "%s: %s", of.Name, done)
+	}
+}
+
+// onSchedule returns a subcommand for a schedule.
+func onSchedule(name, short string, do func(ctx context.Context, s *session, a *admin.Client, of *admin.OfSchedule) error) *cobra.Command {
+	return newScheduleCommand(name, "NAME", short, "", "  beanpole schedule "+name+" nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+		return do(ctx, s, a, &admin.OfSchedule{Name: args[0]})
+	})
 }
 
 // newScheduleCommand returns a subcommand of schedule.
 func newScheduleCommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) *cobra.Command {
-	s := new(session)
-	cmd := s.adminCommand(name, args, short, strings.TrimSpace(strings.ToUpper(short[:1])+short[1:]+".\n\n"+more), func(ctx context.Context, a *admin.Client, args []string) error {
-		return run(ctx, s, a, args)
-	})
-	cmd.Example = examples
+	cmd, s := newSubcommand(name, args, short, more, examples, run)
 	cmd.ValidArgsFunction = s.completeSchedule
 	return cmd
 }
@@ -138,26 +151,6 @@ func newScheduleList() *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&toml, "toml", false, "export the schedules as tables of a configuration file")
 	return cmd
-}
-
-func newScheduleShow() *cobra.Command {
-	return newScheduleCommand("show", "NAME", "show a schedule and its next runs", "", "  beanpole schedule show nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
-		v, err := a.GetSchedule(ctx, &admin.OfSchedule{Name: args[0]})
-		if err != nil {
-			return err
-		}
-		return s.printSchedule(&v)
-	})
-}
-
-func newScheduleRun() *cobra.Command {
-	return newScheduleCommand("run", "NAME", "put the job of a schedule now", "", "  beanpole schedule run nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
-		done, err := a.RunSchedule(ctx, &admin.OfSchedule{Name: args[0]})
-		if err != nil {
-			return err
-		}
-		return s.Print(done, "%d", done.ID)
-	})
 }
 
 // printSchedule prints a schedule.
