@@ -1,13 +1,11 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +17,7 @@ import (
 // which has one queue, use a [Pool] with the list of its members as the address. Servers
 // is safe for concurrent use. It has a [Pool] for each server.
 //
-// After a failed connection, it tries other servers first, initially for a second and
-// later for up to half a minute.
+// After a failed connection, it tries other servers first for ten seconds.
 //
 // To reserve jobs from all servers, use package worker or [Servers.Pools].
 type Servers struct {
@@ -31,18 +28,10 @@ type Servers struct {
 // A node is one of the servers.
 type node struct {
 	*Pool
-
-	mu struct {
-		sync.Mutex
-		until time.Time // it is left alone
-		pause time.Duration
-	}
+	avoided atomic.Int64 // end of the time in which others are tried first; Unix nanoseconds
 }
 
-const (
-	firstBackoff = time.Second
-	maxBackoff   = 30 * time.Second
-)
+const backoff = 10 * time.Second
 
 // NewServers returns a set of servers at these addresses; see [Dial]. It does not
 // connect. opt can be nil. Its Reconnect has no effect: a lost connection is replaced
@@ -123,11 +112,12 @@ func (s *Servers) Put(ctx context.Context, key string, job NewJob) (JobID, error
 	for _, n := range reachableFirst(order) {
 		id, err := n.Put(ctx, job)
 		if err == nil {
-			n.markUp()
 			return JobID{n.addr, id}, nil
 		}
 		errs = append(errs, err)
-		n.backoff(err)
+		if errors.Is(err, ErrDisconnected) {
+			n.avoided.Store(time.Now().Add(backoff).UnixNano())
+		}
 		if !mayPutElsewhere(err) {
 			break
 		}
@@ -188,37 +178,16 @@ func (s *Servers) rotated() []*node {
 
 // reachableFirst moves the servers that are currently avoided to the end.
 func reachableFirst(nodes []*node) []*node {
-	now := time.Now()
-	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(a.left(now), b.left(now)) })
-	return nodes
-}
-
-// left returns 1 if the server is currently avoided, and otherwise 0.
-func (n *node) left(now time.Time) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if now.Before(n.mu.until) {
-		return 1
+	now := time.Now().UnixNano()
+	var first, last []*node
+	for _, n := range nodes {
+		if n.avoided.Load() <= now {
+			first = append(first, n)
+		} else {
+			last = append(last, n)
+		}
 	}
-	return 0
-}
-
-// backoff avoids the server for a while if it was unreachable.
-func (n *node) backoff(err error) {
-	if !errors.Is(err, ErrDisconnected) {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.mu.pause = min(max(2*n.mu.pause, firstBackoff), maxBackoff)
-	n.mu.until = time.Now().Add(n.mu.pause)
-}
-
-// markUp ends the backoff of a server.
-func (n *node) markUp() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.mu.pause, n.mu.until = 0, time.Time{}
+	return append(first, last...)
 }
 
 // Delete deletes a job on its server. Use [Job.Delete] for a reserved job.

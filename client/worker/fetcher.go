@@ -251,7 +251,7 @@ func (f *fetcher) fetched(r reserved) {
 		f.pause = 0
 	case f.ctx.Err() != nil, errors.Is(r.err, client.ErrTimedOut), errors.Is(r.err, client.ErrDeadlineSoon):
 	default:
-		f.observer.noJobs(r.err)
+		f.noJobs(r.err)
 		f.pause = min(max(2*f.pause, firstPause), maxPause)
 		f.retry = time.After(f.pause/2 + rand.N(f.pause/2)) // #nosec G404 -- spreads retries
 	}

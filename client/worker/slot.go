@@ -60,7 +60,7 @@ func (s *slot) work(t task) (r report, deleted func(error)) {
 		if err == nil && s.opt.exhausted(crashed(st), st.Kicks) {
 			var o Outcome
 			o, r.retire = s.settle(job, st, Outcome{Action: Buried, Err: errTried})
-			s.observer.finished(ctx, job, o)
+			s.finished(ctx, job, o)
 			return r, nil
 		}
 	}
@@ -69,7 +69,7 @@ func (s *slot) work(t task) (r report, deleted func(error)) {
 		job.settled.Store(true)
 		o, retire := s.fail(job, errStuck)
 		o.Took = time.Since(began)
-		s.observer.finished(ctx, job, o)
+		s.finished(ctx, job, o)
 		s.send(report{slot: s, line: t.line, retire: retire})
 	}
 	gone, err := s.handleTouched(ctx, job, stuck)
@@ -81,7 +81,7 @@ func (s *slot) work(t task) (r report, deleted func(error)) {
 		took := o.Took
 		o, r.retire = s.fail(job, err)
 		o.Took = took
-		s.observer.finished(ctx, job, o)
+		s.finished(ctx, job, o)
 	default:
 		r.delete = job.ID
 	}
@@ -90,7 +90,7 @@ func (s *slot) work(t task) (r report, deleted func(error)) {
 		if err != nil {
 			o.Action, o.Err = Lost, err
 		}
-		s.observer.finished(ctx, job, o)
+		s.finished(ctx, job, o)
 	}
 }
 
@@ -131,7 +131,7 @@ var errStuck = fmt.Errorf("%w: it does not return, and no other job runs in its 
 func (s *slot) call(ctx context.Context, job *Job) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			s.observer.log.ErrorContext(ctx, "a handler has panicked", "job", job.ID, "server", job.Server, "panic", value, "stack", string(debug.Stack()))
+			s.opt.Logger.ErrorContext(ctx, "a handler has panicked", "job", job.ID, "server", job.Server, "panic", value, "stack", string(debug.Stack()))
 			err = fmt.Errorf("worker: panic: %v", value)
 		}
 	}()

@@ -113,9 +113,11 @@ func Retry(err error, delay time.Duration) error {
 
 // A Worker reserves jobs and calls a handler for each.
 type Worker struct {
-	handle   Handler
-	opt      Options
-	observer *observer
+	handle Handler
+	opt    Options
+
+	mu   sync.Mutex
+	down map[string]bool // servers without a connection
 }
 
 // New returns a worker. opt can be nil.
@@ -127,25 +129,25 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 	if handle == nil {
 		return nil, errors.New("worker: no handler")
 	}
-	t := &observer{Hooks: &o.Hooks, log: o.Logger, down: make(map[string]bool)}
+	w := &Worker{handle: handle, opt: o, down: make(map[string]bool)}
 	connState := o.Client.ConnState
-	o.Client.Facts = true
-	o.Client.ConnState = func(addr string, err error) {
-		t.connection(addr, err)
+	w.opt.Client.Facts = true
+	w.opt.Client.ConnState = func(addr string, err error) {
+		w.connection(addr, err)
 		if connState != nil {
 			connState(addr, err)
 		}
 	}
 	// Check the addresses and the token. This does not connect.
-	servers, err := client.NewServers(o.Servers, &o.Client)
+	servers, err := client.NewServers(o.Servers, &w.opt.Client)
 	if err != nil {
 		return nil, err
 	}
 	servers.Close()
 	for _, wrap := range slices.Backward(o.Use) {
-		handle = wrap(handle)
+		w.handle = wrap(w.handle)
 	}
-	return &Worker{handle: handle, opt: o, observer: t}, nil
+	return w, nil
 }
 
 // killGrace is the time that a handler has to return after its context has ended.

@@ -4,51 +4,41 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// An observer calls the hooks and the logger.
-type observer struct {
-	*Hooks
-	log *slog.Logger
-
-	mu   sync.Mutex
-	down map[string]bool // servers without a connection
-}
-
 // connection is called when a connection is opened, lost, or cannot be opened.
-func (t *observer) connection(addr string, err error) {
-	t.mu.Lock()
-	news := t.down[addr] != (err != nil)
-	t.down[addr] = err != nil
-	t.mu.Unlock()
+func (w *Worker) connection(addr string, err error) {
+	w.mu.Lock()
+	news := w.down[addr] != (err != nil)
+	w.down[addr] = err != nil
+	w.mu.Unlock()
 	if !news {
 		return
 	}
 	if err != nil {
-		t.log.Warn("no connection to the server; trying again", "server", addr, "error", err)
+		w.opt.Logger.Warn("no connection to the server; trying again", "server", addr, "error", err)
 	} else {
-		t.log.Info("connected to the server again", "server", addr)
+		w.opt.Logger.Info("connected to the server again", "server", addr)
 	}
-	if t.Server != nil {
-		t.Server(addr, err)
+	if hook := w.opt.Hooks.Server; hook != nil {
+		hook(addr, err)
 	}
 }
 
 // noJobs is called with the error of a reserve.
-func (t *observer) noJobs(err error) {
+func (w *Worker) noJobs(err error) {
 	if !errors.Is(err, client.ErrDisconnected) { // connection has logged it
-		t.log.Warn("cannot reserve jobs; retrying", "error", err)
+		w.opt.Logger.Warn("cannot reserve jobs; retrying", "error", err)
 	}
-	if t.Error != nil {
-		t.Error(err)
+	if hook := w.opt.Hooks.Error; hook != nil {
+		hook(err)
 	}
 }
 
 // finished is called at the end of each try.
-func (t *observer) finished(ctx context.Context, job *Job, o Outcome) {
+func (w *Worker) finished(ctx context.Context, job *Job, o Outcome) {
 	level, text := slog.LevelWarn, "a job has failed"
 	switch o.Action {
 	case Deleted:
@@ -56,14 +46,14 @@ func (t *observer) finished(ctx context.Context, job *Job, o Outcome) {
 	case Lost:
 		text = "a job is lost to this worker"
 	}
-	if t.log.Enabled(ctx, level) {
+	if w.opt.Logger.Enabled(ctx, level) {
 		attrs := []slog.Attr{slog.Uint64("job", job.ID), slog.String("server", job.Server), slog.String("action", string(o.Action)), slog.Duration("took", o.Took)}
 		if o.Err != nil {
 			attrs = append(attrs, slog.Int("tries", o.Tries), slog.Duration("delay", o.Delay), slog.Any("error", o.Err))
 		}
-		t.log.LogAttrs(ctx, level, text, attrs...)
+		w.opt.Logger.LogAttrs(ctx, level, text, attrs...)
 	}
-	if t.Finish != nil {
-		t.Finish(ctx, job, o)
+	if hook := w.opt.Hooks.Finish; hook != nil {
+		hook(ctx, job, o)
 	}
 }
