@@ -126,7 +126,7 @@ var arrows = map[string]string{
 	"internal/cli/bench":   "internal/flags client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
 	// The program: a command line, and an exit code.
-	"internal/cli": "internal/flags internal/exit internal/adminsocket internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/asynclog internal/server github.com/spf13",
+	"internal/cli": "internal/flags internal/exit internal/access internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/asynclog github.com/spf13",
 	"cmd/beanpole": "internal/cli",
 }
 

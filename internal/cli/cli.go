@@ -78,9 +78,6 @@ func newRoot(version string) *cobra.Command {
 	useTemplates(root)
 	cliutil.AddGroup(root, "server", "Run a server:", newServe(), newConfig(), journal.New(), cluster.New())
 	queue.AddTo(root)
-	if ping, _, err := root.Find([]string{"ping"}); err == nil {
-		addPID(ping)
-	}
 	const others = "others"
 	cliutil.AddGroup(root, others, "Others:", newToken(), bench.New(), newVersion())
 	backup := journal.NewBackup()

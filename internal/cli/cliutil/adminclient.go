@@ -94,13 +94,15 @@ func (s *Session) transport() (*adminTransport, error) {
 	return &adminTransport{HTTP: *t, addr: addr}, nil
 }
 
-// Ready returns whether clients can use the queue, and the first line of /readyz.
-func (s *Session) Ready(ctx context.Context) (ready bool, line string, err error) {
+// Probe returns whether a health check succeeds, and the first line of its answer. page is
+// /healthz or /readyz. It returns false and no error if the address of the admin API is
+// unknown.
+func (s *Session) Probe(ctx context.Context, page string) (ok bool, line string, err error) {
 	t, err := s.transport()
-	if err != nil {
+	if t == nil || err != nil {
 		return false, "", err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL+page, nil)
 	if err != nil {
 		return false, "", err
 	}

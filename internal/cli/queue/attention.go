@@ -47,7 +47,7 @@ func newAttention() *cobra.Command {
 // report asks the server.
 func (s *session) report(ctx context.Context, a *admin.Client) (one *report, err error) {
 	one = new(report)
-	if one.Ready, one.Reason, err = s.Ready(ctx); err != nil {
+	if one.Ready, one.Reason, err = s.Probe(ctx, "/readyz"); err != nil {
 		return one, err
 	}
 	c, err := a.GetCluster(ctx)
