@@ -13,7 +13,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
 // Open takes over the files of beanstalkd if there is no journal:
@@ -25,8 +24,8 @@ import (
 //  5. it removes beanpole.adopted.
 //
 // No client is served before the end. After a crash, a start that finds beanpole.adopting
-// removes the incomplete journal and starts again; the files of beanstalkd are unchanged.
-// A start that finds beanpole.adopted continues at 4. At any other time, files of
+// repeats 2, and removes the segments of the incomplete journal; the files of beanstalkd
+// are unchanged. A start that finds beanpole.adopted continues at 4. At any other time, files of
 // beanstalkd next to a journal come from a beanstalkd that was started there later: Open
 // refuses them.
 const (
@@ -79,33 +78,10 @@ func exists(fsys vfs.FS, dir, name string) (bool, error) {
 	return err == nil, err
 }
 
-// discardIncomplete removes the journal of an interrupted takeover. If the files of
-// beanstalkd are gone, it returns an error and changes nothing.
-func discardIncomplete(fsys vfs.FS, dir string) error {
-	err := CheckAdoption(fsys, dir)
-	if !errors.Is(err, ErrAdopting) {
-		return err
-	}
-	lock, err := fsys.Lock(filepath.Join(dir, "lock"))
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if files, err := binlog.Files(fsys, dir); err != nil || len(files) == 0 {
-		return cmp.Or(err, fmt.Errorf("%w, and the files are gone", ErrAdopting))
-	}
-	names, err := fsys.List(dir)
-	for _, name := range names {
-		if wal.IsFileName(name) {
-			err = errors.Join(err, fsys.Remove(filepath.Join(dir, name)))
-		}
-	}
-	return errors.Join(err, fsys.SyncDir(dir))
-}
-
 // adopt takes over the files of beanstalkd, or completes an earlier takeover. The report
-// is nil if it read no file. isNew reports that the journal is empty.
-func (j *Journal) adopt(isNew bool) (*binlog.Report, error) {
+// is nil if it read no file. isNew reports that the journal is empty, and interrupted that
+// it is the incomplete journal of a takeover.
+func (j *Journal) adopt(isNew, interrupted bool) (*binlog.Report, error) {
 	files, err := binlog.Files(j.fs, j.dir)
 	if err != nil {
 		return nil, err
@@ -115,8 +91,10 @@ func (j *Journal) adopt(isNew bool) (*binlog.Report, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case interrupted && len(files) == 0:
+		return nil, fmt.Errorf("%w, and the files are gone", ErrAdopting)
 	case done:
-	case len(files) > 0 && (!isNew || j.opt.Member): // other members would not have the jobs
+	case len(files) > 0 && (!isNew && !interrupted || j.opt.Member): // other members would not have the jobs
 		return nil, &MixedError{files}
 	case len(files) > 0:
 		if report, err = j.convert(); err != nil {
@@ -131,8 +109,8 @@ func (j *Journal) adopt(isNew bool) (*binlog.Report, error) {
 	return report, cmp.Or(j.fs.Remove(filepath.Join(j.dir, adopted)), j.fs.SyncDir(j.dir))
 }
 
-// convert writes the jobs of beanstalkd's files to the journal, which is empty, and makes
-// it durable, whatever Options.Sync is.
+// convert writes the jobs of beanstalkd's files to the journal, which contains no others,
+// and makes it durable, whatever Options.Sync is.
 func (j *Journal) convert() (*binlog.Report, error) {
 	marker := filepath.Join(j.dir, adopting)
 	f, err := j.fs.Create(marker)
@@ -152,38 +130,19 @@ func (j *Journal) convert() (*binlog.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	for c := range j.eng.Snapshots {
-		if err := j.convertJob(c); err != nil {
-			return nil, err
-		}
+	j.indexJobs()
+	err = j.space.fill()
+	for j.Rewrite(); err == nil && j.rewrite != nil; { // in pieces, so that little stays in memory
+		err = cmp.Or(j.rewrite.advance(j.opt.SegmentSize), j.files.Flush(), j.files.Sync())
 	}
-	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	j.cleaner.appended, j.dirty = 0, false
-	if err := cmp.Or(j.files.Flush(), j.files.Sync()); err != nil {
-		return nil, err
-	}
+	j.dirty = false
 	if err := j.fs.Rename(marker, filepath.Join(j.dir, adopted)); err != nil {
 		return nil, err
 	}
 	return &report, j.fs.SyncDir(j.dir)
-}
-
-// convertJob appends a job of beanstalkd. It flushes each MiB, so that little stays in
-// memory.
-func (j *Journal) convertJob(c engine.Change) error {
-	if err := j.space.reserve(engine.JobPut, cost(engine.JobPut, len(c.Tube), len(c.Body))); err != nil {
-		return err
-	}
-	if err := j.Append([]engine.Change{c}); err != nil {
-		return err
-	}
-	if j.cleaner.appended < 1<<20 {
-		return nil
-	}
-	j.cleaner.appended = 0
-	return j.files.Flush()
 }
 
 // renameAdopted renames the files of beanstalkd and makes their new names durable. It

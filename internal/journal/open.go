@@ -29,9 +29,6 @@ type Report struct {
 func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, error) {
 	j.fs, j.dir, j.eng, j.index.eng = fsys, dir, eng, eng
 	var report Report
-	if err := discardIncomplete(fsys, dir); err != nil {
-		return report, fmt.Errorf("journal: %w", err)
-	}
 	files, err := wal.Open(fsys, dir, wal.Options{
 		SegmentSize: j.opt.SegmentSize,
 		Progress:    j.opt.Progress,
@@ -53,9 +50,16 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 }
 
 func (j *Journal) read(report *Report) error {
+	interrupted, err := exists(j.fs, j.dir, adopting)
+	if err != nil {
+		return err
+	}
+	eng := j.eng
+	if interrupted {
+		eng = engine.New(engine.Options{}) // beanstalkd can have deleted these jobs since
+	}
 	var r replayer
-	var err error
-	if report.Report, err = r.replay(j.files, j.eng, j.opt.Epoch); err != nil {
+	if report.Report, err = r.replay(j.files, eng, j.opt.Epoch); err != nil {
 		return err
 	}
 	if !j.opt.Member && r.applied != (Applied{}) {
@@ -63,23 +67,30 @@ func (j *Journal) read(report *Report) error {
 	}
 	j.persistentState, j.lastID = newPersistentState(r.persistentState), r.lastID
 	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // everything read is durable
-	jobs := 0
-	for c := range j.eng.Snapshots {
-		jobs++
-		j.index.live += weight(&c)
-		j.index.jobsIn[c.Segment]++
-	}
+	j.indexJobs()
 	j.bytes = j.files.Stats().Bytes
-	j.space.deletions.want = jobs
 	if err := j.space.fill(); err != nil {
 		j.health.noRoom(err, 0)
 	}
-	if report.Adopted, err = j.adopt(report.Records == 0); err != nil {
+	if report.Adopted, err = j.adopt(report.Records == 0, interrupted); err != nil {
 		return err
 	}
 	st := j.eng.Stats()
 	report.Jobs = int(st.Ready + st.Delayed + st.Buried)
 	return nil
+}
+
+// indexJobs counts all jobs of the engine.
+func (j *Journal) indexJobs() {
+	j.index.live, j.space.deletions.want = 0, 0
+	clear(j.index.jobsIn)
+	for c := range j.eng.Snapshots {
+		j.index.live += weight(&c)
+		j.space.deletions.want++
+		if c.Segment > 0 {
+			j.index.jobsIn[c.Segment]++
+		}
+	}
 }
 
 // A replayer reads a log into an engine. It collects the segments of the last records of

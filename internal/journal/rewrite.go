@@ -82,6 +82,9 @@ func (w *rewrite) step(now int64) (next int64) {
 		w.retry = now + healPause
 		return w.retry
 	}
+	if j.rewrite == nil {
+		j.log.Info(texts[lost].ends)
+	}
 	return now + cleanPause
 }
 
@@ -136,7 +139,6 @@ func (w *rewrite) advance(budget int64) error {
 	}
 	j.rewrite = nil
 	j.health.errs[lost], j.health.errs[uncleaned] = nil, nil
-	j.log.Info(texts[lost].ends)
 	return nil
 }
 
@@ -150,6 +152,9 @@ func (w *rewrite) finish() (err error) {
 		if err = w.advance(math.MaxInt64); err == nil {
 			err = cmp.Or(j.files.Flush(), j.files.Sync())
 		}
+	}
+	if err == nil {
+		j.log.Info(texts[lost].ends)
 	}
 	return err
 }
