@@ -34,7 +34,7 @@ func (k ChangeKind) IsNamed() bool {
 // A Change is one durable effect. Changes are idempotent by job id: a JobPut or JobMoved
 // overwrites the job, and a JobState or JobDeleted of an unknown id does nothing.
 // Therefore a snapshot made while the server runs, followed by the later log, restores
-// the right state. Times are those of the engine's clock.
+// the right state. Times are on the engine's clock.
 type Change struct {
 	Kind  ChangeKind
 	State State // Ready, Delayed or Buried; a reserved job is Ready

@@ -35,7 +35,7 @@ func (e *Engine) Claim(now int64, s *Session, claim Claim) Outcome {
 		return NotFound
 	case claim.Left <= 0:
 		return TimedOut
-	case j.state() == Delayed && e.jobs.when(j) <= now+claimMargin, j.state() == Ready: // an earlier leader's clock may have been ahead
+	case j.state() == Delayed && e.jobs.when(j) <= now+claimMargin, j.state() == Ready: // the earlier leader's clock can have been ahead
 	default:
 		return Failed
 	}

@@ -56,7 +56,7 @@
 //
 // # Invariants
 //
-// The invariants are numbered and stand beside the fields that they concern.
+// The invariants are numbered and stand next to the fields that they concern.
 // [Engine.Check] tests all of them. The most important is I3: a tube that is not paused
 // has no ready job or no waiting session. Matching is therefore local: a job that becomes
 // ready goes to the first waiter of its own tube, or stays in the tube.

@@ -15,7 +15,7 @@ type PageSearch struct {
 	after key
 	left  int // jobs to report
 
-	// The queues of sessions hold the reserved jobs. A search for those of a tube first
+	// The queues of sessions hold the reserved jobs. A search for reserved jobs first
 	// collects their keys.
 	session int // number of the next session to examine
 	from    key // of the last job that was examined there

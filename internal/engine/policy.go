@@ -47,7 +47,7 @@ type Policy struct {
 	PausedUntil int64  // in ns since 1970: no job is reserved earlier; 0 means not paused, math.MaxInt64 no end
 	MaxReserved uint32 // maximum number of reserved jobs; 0 means no limit
 	Interval    int64  // average ns between two reservations; 0 means no limit
-	Burst       uint32 // maximum number of reservations at once; 0 means those of a second, at least 1
+	Burst       uint32 // maximum number of reservations at once; 0 means the rate of a second, at least 1
 }
 
 // Ends is a set of ends of a reservation that leave the job undone. Policies act after

@@ -29,12 +29,12 @@ const MaxPolicies = 1000
 //
 // I25. inForce is configured with all of set, or nil if configured is nil.
 type policies struct {
-	configured Policies          // nil: none acts
-	set        map[string]string // while the engine ran: settings, by the pattern. They are facts, whatever is configured
+	configured Policies          // if nil, no policy acts
+	set        map[string]string // run-time settings, by pattern; they are durable
 	inForce    Policies
 
 	pass     pass // visits Engine.tubes to update their policies
-	restored bool // no client was served since: all tubes get theirs at once
+	restored bool // Restore has set policies and no client was served since: all tubes get them at once
 }
 
 // A pass visits all places from 0 on, a slice in each turn. A change that concerns all
@@ -105,7 +105,7 @@ func (p *policies) put(pattern, settings string) {
 	p.pass.begin()
 }
 
-// SetPolicies replaces the configured policies and keeps those of SetPolicy. Tick updates
+// SetPolicies replaces the configured policies and keeps the run-time settings. Tick updates
 // all tubes in the following turns. A policy acts on a job at the job's next event. A
 // server that stops passes nil: then no end of a reservation counts, and tubes that are
 // shut stay shut.

@@ -54,7 +54,7 @@ func (e *Engine) countStales(before, after *Policy) {
 // stale returns the reason why a job that is not reserved is stale, or NumPolicyEvents.
 func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	switch age := now - j.created; {
-	case e.claiming: // it may be reserved
+	case e.claiming: // a client of an earlier leader can hold it
 	case j.state() == Buried:
 		if p.KeepBuried > 0 && age >= p.KeepBuried {
 			return BuriedTooLong
@@ -67,7 +67,7 @@ func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	return NumPolicyEvents
 }
 
-// hadAttempt reports whether a job has used its only attempt, and that of each allowance.
+// hadAttempt reports whether a job has used its only attempt, and one per allowance.
 func (e *Engine) hadAttempt(j *job) bool {
 	c := e.jobs.coldOf(j)
 	return c.reserves > c.allowances(j.state())

@@ -7,7 +7,7 @@ type Spec struct {
 	Pri   uint32
 	Delay uint32 // s
 	TTR   uint32 // in seconds; 0 becomes 1, as in beanstalkd
-	Again bool   // ignore duplicates, whatever the policy
+	Again bool   // ignore duplicates, despite the policy
 }
 
 // Put adds a job to the tube that the session uses. If Options.Logged is set, the body

@@ -11,7 +11,7 @@ import (
 //
 // Most jobs arrive in order, and most leave at the head. A job whose key is after all
 // others is appended to the last leaf. Only a job between others splits a leaf. So both
-// ends touch a few cache lines, whatever the number of jobs, and a job takes little more
+// ends touch a few cache lines, however long the queue is, and a job takes little more
 // than 8 bytes.
 //
 // I19. n counts the jobs of the leaves. head and tail are the first and the last leaf.
@@ -123,7 +123,7 @@ func (q *queue) push(k key, i slot, j *job) {
 	q.n++
 }
 
-// pushBetween adds a job whose key can be before those of other jobs.
+// pushBetween adds a job that can precede other jobs.
 func (q *queue) pushBetween(k key, i slot, j *job) {
 	page, at := q.find(k)
 	l := q.leaf(page, at)

@@ -32,7 +32,7 @@ type Missed uint8
 const (
 	RunOnce Missed = iota // one run for all
 	RunNone
-	RunAll // those of the last day, at most MaxMissed
+	RunAll // all runs of the last day, at most MaxMissed
 )
 
 const (

@@ -49,11 +49,11 @@ type tube struct {
 	totalJobs   uint64
 	cmdDelete   uint64
 	cmdPause    uint64
-	timeouts    uint64 // numbers since the tube was created
+	timeouts    uint64 // like the next two, since the tube was created
 	releases    uint64
 	buries      uint64
 	exhausted   uint64 // jobs of the tube that reached a limit of its policy
-	duplicates  uint64 // puts that were none
+	duplicates  uint64 // puts that found a duplicate
 	queued      Total  // time from ready to reserved; see Times
 	worked      Total  // time from reserved to delete, release or bury
 	failed      uint64 // reserved jobs that were buried, or exhausted by its policy

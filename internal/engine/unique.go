@@ -19,8 +19,8 @@ type While uint8
 
 const (
 	WhileWaiting While = iota // Ready and Delayed
-	WhileActive               // and Reserved
-	WhilePresent              // and Buried
+	WhileActive               // also Reserved
+	WhilePresent              // also Buried
 )
 
 // UniqueMode is the effect of a duplicate put on the existing job. A reserved job is

@@ -14,7 +14,7 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 // remaining jobs are kept.
 type DeleteBatch struct {
 	IDs      []uint64               // remaining ids
-	May      func(tube string) bool // reports whether the client may delete jobs of a tube; other jobs count as not found. Nil allows all
+	May      func(tube string) bool // reports whether the client may delete jobs of a tube; other jobs count as not found. If it is nil, the client may delete all
 	Deleted  uint64                 // number of jobs so far
 	NotFound uint64                 // ids
 	Refused  Outcome                // reason why the Log refused a job, or OK

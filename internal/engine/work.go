@@ -35,7 +35,7 @@ const (
 	stepsPerUnit = 16      // watched tubes, or patterns of policies
 	lookupWork   = 8       // units to look up the policy of a tube, in addition to its name's match with each pattern
 	tubeWork     = 3       // units to create a tube, without its policy
-	endWork      = 2       // units to end a job by its policy, without those of its queue
+	endWork      = 2       // units to end a job by its policy, without the work of its queue
 	idsPerUnit   = 4       // looked up, of a list
 	bytesPerUnit = 1 << 10 // bytes of bodies
 

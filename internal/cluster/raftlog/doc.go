@@ -6,7 +6,7 @@
 //	node, err := raft.NewRawNode(&raft.Config{Storage: log, …})
 //	…
 //	err = log.Append(hardState, entries) // of a MsgStorageAppend
-//	err = log.Sync()                     // now its responses may be delivered
+//	err = log.Sync()                     // now its responses can be delivered
 //	…
 //	err = log.Cut(at)                    // entries up to here are in the journal, durably
 //

@@ -20,7 +20,7 @@ type Options struct {
 }
 
 // A Log stores the entries and the State of a member. The package comment lists the
-// goroutines that may call its methods.
+// goroutines that can call its methods.
 type Log struct {
 	recent      int64 // Options.Recent
 	segmentSize int64 // Options.SegmentSize

@@ -223,7 +223,7 @@ func (r *reader) peek(n int) ([]byte, error) {
 	return b, r.fsError(err)
 }
 
-// skip skips the next n bytes, of which peek returned at least n.
+// skip skips the next n bytes, which peek returned.
 func (r *reader) skip(n int) error {
 	r.left -= int64(n)
 	_, err := r.in.Discard(n)
