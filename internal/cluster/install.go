@@ -68,12 +68,7 @@ func commitSnapshot(fsys vfs.FS, dir string, at raftlog.Position) error {
 		return err
 	}
 	name := markerFile(dir)
-	f, err := fsys.Create(name + stagedSuffix)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(text, 0)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err := vfs.WriteFile(fsys, name+stagedSuffix, text); err != nil {
 		return err
 	}
 	if err := fsys.Rename(name+stagedSuffix, name); err != nil {
@@ -84,22 +79,14 @@ func commitSnapshot(fsys vfs.FS, dir string, at raftlog.Position) error {
 
 // readMarker returns the commit marker in a directory, or nil if there is none.
 func readMarker(fsys vfs.FS, dir string) (*commitMarker, error) {
-	f, err := fsys.Open(markerFile(dir))
+	text, err := vfs.ReadFile(fsys, markerFile(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	text, s := make([]byte, size), new(commitMarker)
-	if _, err := f.ReadAt(text, 0); err != nil {
-		return nil, err
-	}
+	s := new(commitMarker)
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, fmt.Errorf("%w: the commit marker of a snapshot: %w", ErrDamaged, err)
 	}

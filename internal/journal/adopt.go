@@ -113,11 +113,7 @@ func (j *Journal) adopt(isNew, interrupted bool) (*binlog.Report, error) {
 // and makes it durable, whatever Options.Sync is.
 func (j *Journal) convert() (*binlog.Report, error) {
 	marker := filepath.Join(j.dir, adopting)
-	f, err := j.fs.Create(marker)
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := vfs.WriteFile(j.fs, marker, nil); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	if err := j.fs.SyncDir(j.dir); err != nil {

@@ -117,3 +117,35 @@ type File interface {
 	// Close closes the file without syncing it.
 	Close() error
 }
+
+// ReadFile returns the contents of a small file.
+func ReadFile(fsys FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, size)
+	if n, err := f.ReadAt(data, 0); n < len(data) {
+		return nil, err
+	}
+	return data, nil
+}
+
+// WriteFile creates a file and makes its contents durable. Its name is durable after a
+// SyncDir.
+func WriteFile(fsys FS, name string, data []byte) error {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}

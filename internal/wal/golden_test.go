@@ -42,20 +42,9 @@ func filesIn(t testing.TB, fsys vfs.FS, dir string) map[string][]byte {
 		if name == "lock" || name == "salvaged" {
 			continue
 		}
-		f, err := fsys.Open(dir + name)
-		if err != nil {
+		if all[name], err = vfs.ReadFile(fsys, dir+name); err != nil {
 			t.Fatal(err)
 		}
-		size, err := f.Size()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := make([]byte, size)
-		if err := readFull(f, b, 0); err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-		all[name] = b
 	}
 	return all
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -84,7 +83,7 @@ type Directory struct {
 // if an interrupted command must be repeated first, and ErrLost if the ids are lost.
 func Exists(fsys vfs.FS, dir string) (bool, error) {
 	var m Identity
-	text, err := readFile(fsys, filepath.Join(dir, sub, memberFile))
+	text, err := vfs.ReadFile(fsys, filepath.Join(dir, sub, memberFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		if segments, _ := fsys.List(filepath.Join(dir, sub, logDir)); len(segments) == 0 {
@@ -135,7 +134,7 @@ func Open(fsys vfs.FS, dir string, command ...string) (*Directory, error) {
 
 // read reads the ids and the credentials of the member.
 func (d *Directory) read() error {
-	text, err := readFile(d.fsys, d.path(memberFile))
+	text, err := vfs.ReadFile(d.fsys, d.path(memberFile))
 	if err != nil {
 		return err
 	}
@@ -229,7 +228,7 @@ func (d *Directory) write() error {
 	if err := d.fsys.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := writeFile(d.fsys, next, append(text, '\n')); err != nil {
+	if err := vfs.WriteFile(d.fsys, next, append(text, '\n')); err != nil {
 		return err
 	}
 	if err := d.own(); err != nil {
@@ -331,37 +330,6 @@ func CheckAddress(addr string) error {
 		return fmt.Errorf("want an address in %q that the other members can reach", addr)
 	}
 	return nil
-}
-
-// readFile reads a small file.
-func readFile(fsys vfs.FS, name string) ([]byte, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	text := make([]byte, size)
-	if _, err := f.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return text, nil
-}
-
-// writeFile durably writes a file that only its owner can read.
-func writeFile(fsys vfs.FS, name string, text []byte) error {
-	f, err := fsys.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(text, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // syncDirs makes the names in directories below DIR/cluster durable.

@@ -178,7 +178,7 @@ func TestToken(t *testing.T) {
 func TestTokenBeingWritten(t *testing.T) {
 	d := begin(t, t.TempDir())
 	half := d.tokenFile("another")
-	if err := writeFile(vfs.OS, half, nil); err != nil {
+	if err := vfs.WriteFile(vfs.OS, half, nil); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // TokenLife is the lifetime of a token.
@@ -55,7 +57,7 @@ func (d *Directory) NewToken(now time.Time) (Token, error) {
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails
 	t := Token{Cluster: d.Cluster, Fingerprint: Fingerprint(d.Credentials.CA), Secret: base64.RawURLEncoding.EncodeToString(secret[:]), Address: d.Listen}
-	err := writeFile(d.fsys, d.tokenFile(t.Secret), []byte(now.Add(TokenLife).UTC().Format(time.RFC3339)+"\n"))
+	err := vfs.WriteFile(d.fsys, d.tokenFile(t.Secret), []byte(now.Add(TokenLife).UTC().Format(time.RFC3339)+"\n"))
 	if err == nil {
 		err = d.own()
 	}
