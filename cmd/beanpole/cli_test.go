@@ -12,7 +12,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// A command that is no terminal program writes nothing to the terminal but its text.
+// A command without a terminal interface writes only its text to the terminal.
 func TestPlainTerminal(t *testing.T) {
 	cmd := exec.Command("beanpole", "version")
 	cmd.Env = append(cmd.Environ(), "TERM=xterm", "COLORFGBG=")
@@ -22,13 +22,13 @@ func TestPlainTerminal(t *testing.T) {
 	}
 	defer terminal.Close()
 	var text bytes.Buffer
-	io.Copy(&text, terminal) // ends with an error where the program ends
+	io.Copy(&text, terminal) // returns an error when the program ends
 	if err := cmd.Wait(); err != nil || !strings.HasPrefix(text.String(), "beanpole ") || strings.Contains(text.String(), "\x1b") {
 		t.Errorf("%q, %v", text.String(), err)
 	}
 }
 
-// Control-C ends a command that waits for a person.
+// Ctrl-C ends a command that waits for input.
 func TestInterruptedAtTerminal(t *testing.T) {
 	dir := t.TempDir()
 	addr, admin := "unix:"+filepath.Join(dir, "s"), "unix:"+filepath.Join(dir, "admin")
@@ -50,7 +50,7 @@ func TestInterruptedAtTerminal(t *testing.T) {
 		var text strings.Builder
 		for b := make([]byte, 1); !strings.Contains(text.String(), asks); {
 			if _, err := terminal.Read(b); err != nil {
-				t.Fatalf("%q: it said %q and ended", args, text.String())
+				t.Fatalf("%q: it printed %q and exited", args, text.String())
 			}
 			text.Write(b)
 		}

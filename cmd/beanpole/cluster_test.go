@@ -21,7 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// The stories of clusters also use the commands port, until, damage and plant; see TestScript.
+// TestScript's scripts about clusters use the commands port, until, damage and plant.
 
 func scriptPort(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -41,7 +41,8 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// A program that runs again and again would take the processor from what it waits for.
+	// Without a pause, repeated runs would take the processor from the program that they
+	// wait for.
 	for pace := time.NewTicker(100 * time.Millisecond); ; <-pace.C {
 		cmd := exec.CommandContext(ctx, args[1], args[2:]...)
 		cmd.Dir = ts.MkAbs(".")
@@ -58,7 +59,7 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptDamage changes bytes of the newest segment of a member's log that has records.
+// scriptDamage changes bytes in the newest log segment of a member that has records.
 func scriptDamage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 || args[1] != "middle" && args[1] != "end" {
 		ts.Fatalf("usage: damage DIR middle|end")
@@ -68,7 +69,7 @@ func scriptDamage(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range slices.Backward(segments) { // in the order of their numbers
 		b, err := os.ReadFile(name)
 		ts.Check(err)
-		const header, changed = 128, 8 // a record ends with up to 7 bytes that mean nothing
+		const header, changed = 128, 8 // a record ends with up to 7 unused bytes
 		end := len(bytes.TrimRight(b, "\x00"))
 		if end <= header {
 			continue
@@ -86,8 +87,8 @@ func scriptDamage(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the log of %s has no records", args[0])
 }
 
-// scriptPlant deletes a job from the journal of a member that does not run, as a defect would: the log knows
-// nothing of it.
+// scriptPlant deletes a job from the journal of a stopped member without an entry in the
+// log, like a defect.
 func scriptPlant(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: plant DIR JOB")

@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// An example of a page is a command behind a $ and what it prints, in a block of the
-// kind console. … stands for anything.
+// An example is a command after a $ and its output, in a console block of a page. …
+// matches any text.
 type example struct{ command, output string }
 
 func examplesOf(page string) (all []example) {
@@ -30,8 +30,8 @@ func examplesOf(page string) (all []example) {
 	return all
 }
 
-// scriptExamples runs the examples of a page, with the admin API of a server in the
-// place of those at localhost:11380.
+// scriptExamples runs the examples of a page against the admin API of a server, instead
+// of localhost:11380.
 func scriptExamples(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: examples NAME FILE")
@@ -56,7 +56,7 @@ func scriptExamples(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// ages are how old what the examples make is: 0 in the page, more on a busy machine.
+// ages matches ages of jobs in examples: 0 on the page, higher on a busy machine.
 var ages = regexp.MustCompile(`"(age|oldest_ready)":0`)
 
 // recipe is a command in the text of a page.
@@ -65,8 +65,8 @@ var recipe = regexp.MustCompile("`((?:beanpole|curl) [^`]+)`|(?m)^((?:beanpole|c
 // notRun are recipes that need a terminal, run until a signal, or need another server.
 var notRun = regexp.MustCompile(`^beanpole (top$|work |-b )|/etc/beanpole`)
 
-// scriptRecipes runs the commands in a chapter of a page, each of which must succeed,
-// with the server and its journal in the place of what the page calls them.
+// scriptRecipes runs the commands in a chapter of a page with the test's server and
+// journal. Each must succeed.
 func scriptRecipes(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: recipes NAME JOURNAL FILE CHAPTER")

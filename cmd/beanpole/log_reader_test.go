@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A server whose log nobody reads serves its clients, and stops when it is told to. When
-// somebody reads again, the log says how much is missing, and has its last lines.
+// A server whose log is not read serves its clients, and stops on request. When the
+// reader continues, the log has the number of missing lines and the last lines.
 func TestLogIsNotRead(t *testing.T) {
 	t.Parallel()
 	for _, read := range []bool{false, true} {
@@ -30,7 +30,7 @@ func TestLogIsNotRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Lines of some 4 MB, more than the pipe and the queue take.
+			// About 4 MB of lines, more than the pipe and the queue can hold.
 			const commands = 20000
 			go io.WriteString(nc, strings.Repeat("use a\r\n", commands))
 			replies := bufio.NewReader(nc)
@@ -65,7 +65,7 @@ func TestLogIsNotRead(t *testing.T) {
 			if err := server.Wait(); err != nil {
 				t.Error(err)
 			}
-			fifo.Close() // the last of its ends that can be written
+			fifo.Close() // the last open write end
 			if read {
 				<-ended
 				if text := log.String(); !strings.HasSuffix(text, "msg=stopped\n") {
@@ -76,7 +76,7 @@ func TestLogIsNotRead(t *testing.T) {
 	}
 }
 
-// A start that is refused ends, too.
+// A server whose start fails exits, even if its log is not read.
 func TestRefusalIsNotRead(t *testing.T) {
 	t.Parallel()
 	_, fifo := newFifo(t, filepath.Join(t.TempDir(), "log"))

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(parallel.M{M: m, Most: 6}, map[string]func(){"beanpole": main})
 }
 
-// The stories in testdata/script use these commands besides testscript's own:
+// The scripts in testdata/script use these commands in addition to testscript's own:
 //
 //	fails CODE ARG...               beanpole must fail with that code and one line on stderr
 //	exits CODE PROGRAM ARG...       the program must exit with that code
@@ -37,30 +37,31 @@ func TestMain(m *testing.M) {
 //	server NAME -fds N ...          the same, with N listening sockets passed as systemd does
 //	talk ADDR LINE...               send the lines, then quit; the replies are the stdout
 //	worker ADDR LINE...             send the lines and stay connected, without reading
-//	flood ADDR                      ask for far more than fits in a socket, and read only how the reply begins
-//	fetch NAME STATUS PATH [TOKEN]  get one of the admin API of a server, which must have that status
+//	flood ADDR                      request far more than fits in a socket, and read only the beginning of the reply
+//	fetch NAME STATUS PATH [TOKEN]  get a path of a server's admin API, and check the status
 //	recipes NAME JOURNAL FILE CHAPTER
-//	                                run the commands that a chapter of a page names: they must succeed
+//	                                run the commands in a chapter of a page, which must succeed
 //	examples NAME FILE              run the examples of a page against the admin API of a server
 //	port NAME                       set $NAME to a free port of 127.0.0.1
-//	until REGEXP PROGRAM ARG...     run the program until its stdout has a match, which is the stdout then
-//	damage DIR middle|end           change bytes in the middle, or at the end, of the log of a member that does not run
-//	plant DIR JOB                   delete a job in the journal of a member, of which the cluster does not know
+//	until REGEXP PROGRAM ARG...     repeat the program until its stdout matches; the stdout is then the match
+//	damage DIR middle|end           change bytes in the middle or at the end of a stopped member's log
+//	plant DIR JOB                   delete a job in the journal of a member without a log entry
 //	signal NAME SIGNAL              send TERM, INT, HUP, USR1 or KILL to a server
 //	logs NAME REGEXP                wait until the server has logged a match
 //	exited NAME CODE                wait until the server has exited, with this code
-//	killed NAME                     wait until the server was ended by a signal
+//	killed NAME                     wait until a signal has ended the server
 //	beanstalkd NAME ARG...          start the real beanstalkd, and set $NAME_addr and $NAME_pid
-//	flip FILE OFFSET                change the byte there
+//	flip FILE OFFSET                change the byte at that offset
 //	cut FILE N                      cut the last N bytes off
 //
-// $DOC is the directory of the pages. $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
+// $DOC is the directory of the pages. $BINLOGS contains recorded files of beanstalkd; see
+// package binlog.
 func TestScript(t *testing.T) {
 	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer, "beanpole")
 }
 
-// TestScriptBeanstalkd tells the stories of the commands that are for any server of
-// the protocol with the real beanstalkd in place of ours.
+// TestScriptBeanstalkd runs the scripts of commands that support every server, with the
+// real beanstalkd in place of beanpole.
 func TestScriptBeanstalkd(t *testing.T) {
 	if _, err := exec.LookPath("beanstalkd"); err != nil {
 		t.Skip(err)
@@ -74,8 +75,8 @@ func TestScriptBeanstalkd(t *testing.T) {
 	}, "beanstalkd")
 }
 
-// runScripts runs stories whose command server is this one, which starts that server:
-// [on:beanpole] or [on:beanstalkd].
+// runScripts runs scripts with the given command server. The name of its server is a
+// condition: [on:beanpole] or [on:beanstalkd].
 func runScripts(t *testing.T, params testscript.Params, server func(*testscript.TestScript, bool, []string), name string) {
 	t.Parallel()
 	binlogs, err := filepath.Abs("../../internal/journal/binlog/testdata")
@@ -140,14 +141,14 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 	testscript.Run(t, params)
 }
 
-// noRaceSleep spares each of the many processes the second that the race
-// detector waits at exit for reports of other goroutines.
+// noRaceSleep disables the pause of a second at exit, in which the race detector waits
+// for reports of other goroutines.
 const noRaceSleep = "atexit_sleep_ms=0"
 
-// patience is how long something may take that must happen.
+// patience is the timeout for expected events.
 const patience = 2 * time.Minute
 
-// adminAddress is how a server says where its admin API are.
+// adminAddress matches the log line with the address of the admin API.
 var adminAddress = regexp.MustCompile(`serving the admin API" address=(\S+)`)
 
 func scriptFetch(ts *testscript.TestScript, neg bool, args []string) {
@@ -169,7 +170,7 @@ func scriptFetch(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// adminOf returns where a server has its admin API.
+// adminOf returns the address of a server's admin API.
 func adminOf(ts *testscript.TestScript, name string) string {
 	text := running(ts, false, []string{name}, 1).Log.String()
 	addr := adminAddress.FindStringSubmatch(text)
@@ -192,7 +193,8 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// slowLines are what a start says on a machine that is slow: once a second that it reads a journal, and how long its disk takes.
+// slowLines are log lines of a start on a slow machine: one per second while it reads a
+// journal, and the duration of slow syncs.
 var slowLines = regexp.MustCompile(`(?m)^time=\S+ level=(INFO msg="reading the journal"|WARN msg="a sync of the journal (took long|is under way: clients wait for their replies)") .*\n`)
 
 func scriptFails(ts *testscript.TestScript, neg bool, args []string) {

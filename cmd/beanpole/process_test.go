@@ -23,10 +23,10 @@ import (
 // A process is a server in the background.
 type process struct {
 	*exectest.Process
-	states chan string // what it tells the service manager
+	states chan string // its notifications to the service manager
 }
 
-// awaitState waits until the server tells the service manager this state.
+// awaitState waits until the server notifies the service manager of this state.
 func (p *process) awaitState(state string) error {
 	select {
 	case got := <-p.states:
@@ -84,9 +84,9 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// newCommand returns a command whose program may be given sockets.
+// newCommand returns a command whose program can inherit sockets.
 func newCommand(ts *testscript.TestScript, program string) *exec.Cmd {
-	// LISTEN_PID must be the process that takes the sockets, hence the shell.
+	// LISTEN_PID must be the process that uses the sockets, so a shell sets it.
 	cmd := exec.Command("sh", "-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=$$; exec "$0" "$@"`, program)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = os.Environ()
@@ -108,10 +108,10 @@ func (p *process) start(ts *testscript.TestScript, name string, cmd *exec.Cmd, a
 		f.Close()
 	}
 	ts.Defer(func() {
-		p.Kill() // no matter if it has exited
+		p.Kill() // it can have exited already
 		for _, m := range addressRE.FindAllStringSubmatch(p.Log.String(), -1) {
 			_, port, _ := net.SplitHostPort(m[1])
-			os.Remove(filepath.Join(adminsocket.System, port+".sock")) // of a server that root has killed
+			os.Remove(filepath.Join(adminsocket.System, port+".sock")) // socket file of a killed server
 		}
 		ts.Logf("[log of %s]\n%s", name, &p.Log)
 	})
@@ -197,7 +197,7 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 	nc := dial(ts, neg, append(args, "quit"))
 	replies, err := io.ReadAll(nc)
 	ts.Check(err)
-	nc.Close() // or a server that stops waits for it
+	nc.Close() // otherwise a stopping server would wait for it
 	ts.Stdout().Write(bytes.ReplaceAll(replies, []byte("\r\n"), []byte("\n")))
 }
 
@@ -208,11 +208,12 @@ func scriptWorker(ts *testscript.TestScript, neg bool, args []string) {
 func scriptFlood(ts *testscript.TestScript, neg bool, args []string) {
 	const size = 32 << 20 // more than the buffers of two sockets
 	nc := dial(ts, neg, append(args, fmt.Sprintf("put 0 0 60 %d", size), strings.Repeat("x", size), "peek-ready"))
-	// When the reply has begun, the server has executed the command, and cannot end it.
+	// When the reply has begun, the server has executed the command, but cannot complete
+	// the reply.
 	ts.Check(expect(nc, "INSERTED 1\r\nFOUND 1 "))
 }
 
-// expect reads so many bytes, which must be these.
+// expect reads bytes and compares them.
 func expect(r io.Reader, want string) error {
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != want {
@@ -240,7 +241,7 @@ func scriptLogs(ts *testscript.TestScript, neg bool, args []string) {
 		_, err := p.Await(re.String())
 		ts.Check(err)
 	} else if text := p.Log.String(); re.MatchString(text) {
-		ts.Fatalf("the server has logged %q", re.FindString(text))
+		ts.Fatalf("the server logged %q", re.FindString(text))
 	}
 }
 
@@ -252,7 +253,7 @@ func (p *process) awaitExit(ts *testscript.TestScript) *os.ProcessState {
 func scriptExited(ts *testscript.TestScript, neg bool, args []string) {
 	p := running(ts, neg, args, 2)
 	if state := p.awaitExit(ts); strconv.Itoa(state.ExitCode()) != args[1] {
-		ts.Fatalf("the server has ended with %v, want exit code %s", state, args[1])
+		ts.Fatalf("the server exited with %v, want exit code %s", state, args[1])
 	}
 	select {
 	case state := <-p.states:
@@ -267,6 +268,6 @@ func scriptExited(ts *testscript.TestScript, neg bool, args []string) {
 func scriptKilled(ts *testscript.TestScript, neg bool, args []string) {
 	p := running(ts, neg, args, 1)
 	if state := p.awaitExit(ts); state.Exited() {
-		ts.Fatalf("the server has ended with %v, want a signal", state)
+		ts.Fatalf("the server exited with %v, want a signal", state)
 	}
 }

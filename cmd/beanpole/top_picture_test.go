@@ -18,7 +18,7 @@ import (
 
 var topPicture = flag.String("top.picture", "", "write a picture of top to this SVG `FILE`")
 
-// TestTopPicture writes the picture of top in doc/cli.md, if it is asked for:
+// TestTopPicture writes the picture of top in doc/cli.md if -top.picture is set:
 //
 //	go test ./cmd/beanpole -run TestTopPicture -top.picture "$PWD/doc/top.svg"
 func TestTopPicture(t *testing.T) {
@@ -49,17 +49,18 @@ func TestTopPicture(t *testing.T) {
 	}
 }
 
-// The sizes of a picture of a terminal, in pixels.
+// Sizes of a terminal's picture, in pixels.
 const (
 	cellWidth  = 8.43
 	lineHeight = 19
 	margin     = 16
 )
 
-// terminalColours are those of the console, in its dark scheme.
+// terminalColours are the colours of the console's dark theme.
 var terminalColours = map[vt10x.Color]string{vt10x.Red: "#f08a76", vt10x.LightRed: "#f08a76", vt10x.DefaultFG: "#eceae4", vt10x.DefaultBG: "#131412"}
 
-// drawTerminal draws the screen of a terminal as SVG: a text for each run of cells that look the same.
+// drawTerminal draws the screen of a terminal as SVG, with a text for each run of cells
+// with the same attributes.
 func drawTerminal(term vt10x.View, label string) []byte {
 	columns, lines := term.Size()
 	var out bytes.Buffer
@@ -82,7 +83,7 @@ func drawTerminal(term vt10x.View, label string) []byte {
 	return out.Bytes()
 }
 
-// looks is what a cell looks like, whatever character it has.
+// looks returns the attributes of a cell, without its character.
 func looks(g vt10x.Glyph) vt10x.Glyph {
 	g.Char = 0
 	return g
@@ -90,7 +91,7 @@ func looks(g vt10x.Glyph) vt10x.Glyph {
 
 const attrBold = 4 // of vt10x
 
-// drawRun draws cells of a line that look the same.
+// drawRun draws a run of cells with the same attributes.
 func drawRun(out *bytes.Buffer, x, y int, text string, cell vt10x.Glyph) {
 	left, top, cells := margin+float64(x)*cellWidth, margin+y*lineHeight, float64(len([]rune(text)))
 	if cell.BG != vt10x.DefaultBG {

@@ -18,8 +18,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// TestTop drives top in a terminal, against ours and against the real beanstalkd. What its
-// screens look like is tested in package top.
+// TestTop runs top in a terminal, against beanpole and against the real beanstalkd.
+// Package top tests the contents of its screens.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"beanpole", "beanstalkd"} {
@@ -43,7 +43,7 @@ func TestTop(t *testing.T) {
 			runBeanpole(t, "reserve", "--addr", addr, "old", "--bury")
 			terminal.wait(`(?m)^.!old +0 +0 +0 +0 +2 +\+1 `)
 
-			terminal.press("g") // what is worst comes first
+			terminal.press("g") // the worst tubes come first
 			terminal.wait(`(?m)^>!old `)
 			terminal.press("j")
 			terminal.wait(`(?m)^>!mail `)
@@ -77,7 +77,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// With --admin it counts the timeouts and the releases since it began.
+// With --admin, top counts the timeouts and the releases since its start.
 func TestTopAdmin(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
@@ -124,7 +124,7 @@ func startServer(t *testing.T, program, addr string, options ...string) {
 	startCommand(t, exec.Command(program, append(options, "-l", addr)...), addr)
 }
 
-// startCommand starts a server, and waits until clients can connect to its unix socket.
+// startCommand starts a server, and waits until clients can connect to its Unix socket.
 func startCommand(t *testing.T, cmd *exec.Cmd, addr string) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
@@ -176,7 +176,7 @@ func startTop(t *testing.T, addr, every string, width, height int, options ...st
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		io.Copy(s.term, ptmx) // ends with an error where the program ends
+		io.Copy(s.term, ptmx) // returns an error when the program ends
 	}()
 	t.Cleanup(func() {
 		cmd.Process.Kill()
@@ -193,7 +193,7 @@ func (s *topTerminal) press(keys string) {
 	}
 }
 
-// text returns the screen, without the blanks at the ends of lines.
+// text returns the screen, without trailing blanks.
 func (s *topTerminal) text() string {
 	var lines []string
 	for line := range strings.Lines(s.term.String()) {

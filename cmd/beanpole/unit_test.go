@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The unit starts nothing but a member where one has run.
+// If a cluster member has run, the unit starts only a member.
 func TestUnitOfMember(t *testing.T) {
 	unit, err := os.ReadFile("../../dist/systemd/beanpole.service")
 	if err != nil {
@@ -20,7 +20,7 @@ func TestUnitOfMember(t *testing.T) {
 	file := regexp.MustCompile(`(?m)^EnvironmentFile=-(.*)$`).FindSubmatch(unit)
 	after := regexp.MustCompile(`(?m)^ExecStartPost=-\+/bin/sh -c '([^'$%]*)'$`).FindSubmatch(unit)
 	if file == nil || after == nil {
-		t.Fatal("the unit remembers nothing")
+		t.Fatal("the unit does not record that a member has run")
 	}
 	dir := t.TempDir()
 	env := filepath.Join(dir, "env")
@@ -33,14 +33,14 @@ func TestUnitOfMember(t *testing.T) {
 		return string(text), err
 	}
 	if text, err := run(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("after a single server it has %q, %v", text, err)
+		t.Errorf("after a single server: %q, %v", text, err)
 	}
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "cluster"), 0o700), os.WriteFile(filepath.Join(dir, "cluster", "member.json"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // with the member, and when that is lost
 		if text, err := run(); text != "BEANPOLE_CLUSTER=true\n" || err != nil {
-			t.Errorf("after a member it has %q, %v", text, err)
+			t.Errorf("after a member: %q, %v", text, err)
 		}
 		os.RemoveAll(filepath.Join(dir, "cluster"))
 	}

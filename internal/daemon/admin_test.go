@@ -52,7 +52,7 @@ func TestAdminHosts(t *testing.T) {
 	}
 }
 
-// A request that is under way when the server stops is answered.
+// The server answers a current request before it stops.
 func TestAdminStops(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

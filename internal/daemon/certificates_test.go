@@ -36,7 +36,8 @@ func TestCertificateWarnings(t *testing.T) {
 	}
 }
 
-// Listeners that share a certificate show it once, also if one of them could not load the new one; and somebody is told of that.
+// Listeners that share a certificate report it once, even if one of them could not load
+// the new one, and that failure is logged.
 func TestSharedCertificate(t *testing.T) {
 	ca := localca.New(t)
 	soon := time.Now().Add(90 * 24 * time.Hour)

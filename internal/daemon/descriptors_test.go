@@ -2,7 +2,8 @@ package daemon
 
 import "testing"
 
-// There are as many connections as were asked for and files permit.
+// The number of connections is the configured one, or the number that the file limit
+// permits.
 func TestFitting(t *testing.T) {
 	for files, want := range map[int]int{-5: 1, 1: 1, 99: 99, 100: 100, 19888: 100} {
 		if n := fitting(100, files); n != want {

@@ -39,7 +39,7 @@ func TestLogIsDocumented(t *testing.T) {
 		text, err := os.ReadFile(path)
 		code.Write(text)
 		for _, m := range logged.FindAllStringSubmatch(string(text), -1) {
-			message := strings.Join(m[1:5], "") // one group matches
+			message := strings.Join(m[1:5], "") // exactly one group matches
 			known := false
 			found++
 			for begins := range listed {

@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
-// command runs "beanpole cluster", which must succeed, and returns what it says.
+// command runs "beanpole cluster", which must succeed, and returns its output.
 func command(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -31,7 +31,7 @@ func command(t *testing.T, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// until asks a member for its status until that has a match.
+// until requests a member's status repeatedly until it matches.
 func until(t *testing.T, dir, pattern string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -62,21 +62,21 @@ func reserved(t *testing.T) string {
 	return "127.0.0.1:" + port.String()
 }
 
-// endedWith waits until a server has ended, which must be with the code 10 and a text.
+// endedWith waits until a server has exited, and checks for the code 10 and a text.
 func (p *process) endedWith(text string) {
 	p.t.Helper()
 	select {
 	case <-p.ended:
 	case <-time.After(patience):
-		p.t.Fatal("the server goes on")
+		p.t.Fatal("the server did not exit")
 	}
 	if p.err == nil || exit.Code(p.err) != exit.Journal || !regexp.MustCompile(text).MatchString(p.err.Error()) {
-		p.t.Errorf("it has ended with %v", p.err)
+		p.t.Errorf("it exited with %v", p.err)
 	}
 }
 
-// Two members: what is asked of the one that does not lead, the other answers; the leadership moves; one is removed while it runs and
-// ends by itself, joins again as a new member, and leaves.
+// A follower answers requests through the leader. The leadership moves. A member is
+// removed while it runs, stops, joins again as a new member, and leaves.
 func TestMembers(t *testing.T) {
 	dirs := t.TempDir()
 	a, b := filepath.Join(dirs, "a"), filepath.Join(dirs, "b")
@@ -96,7 +96,7 @@ func TestMembers(t *testing.T) {
 	second := member(b)
 	until(t, a, twoVoters)
 
-	// The protocol, the API and the metrics of the one that does not lead.
+	// The follower serves the protocol, the API and the metrics.
 	if got := talk(t, second.address(), "peek 1"); got != "FOUND 1 1\nx\n" {
 		t.Error(got)
 	}

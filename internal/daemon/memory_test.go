@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Memory is given back when something has been freed, and not again and again for
-// what is in use.
+// Memory is returned to the system after it was freed, and not repeatedly while it is in
+// use.
 func TestMemoryWorthCollecting(t *testing.T) {
 	const mb = 1 << 20
 	for _, test := range []struct {
@@ -39,13 +39,13 @@ func (l hangingLog) Sync() error                { <-l; return nil }
 func (hangingLog) Housekeep(int64) int64        { return engine.Never }
 func (hangingLog) Close() error                 { return nil }
 
-// The use of memory is measured also while the disk hangs.
+// The use of memory is also measured while the disk hangs.
 func TestMemoryNowWhileDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(hangingLog)
 		q := &queue{broker: broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: log})}
 		if use := memoryNow(q); use.unaccounted == 0 {
-			t.Error("nothing is measured")
+			t.Error("no memory was measured")
 		}
 		close(log)
 		if err := q.broker.Close(); err != nil {

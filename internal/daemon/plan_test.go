@@ -18,7 +18,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// check returns what is said of a configuration file, and of options.
+// check returns the output of the check of a configuration file and options.
 func check(t *testing.T, text string, args ...string) (string, error) {
 	t.Helper()
 	path, write := configFile(t)
@@ -32,7 +32,7 @@ func check(t *testing.T, text string, args ...string) (string, error) {
 	return said.String(), err
 }
 
-// Other servers of the console are looked at before the start.
+// The check includes the other servers of the console.
 func TestCheckServers(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("token-of-the-console-0123456789"), 0o600); err != nil {
@@ -66,8 +66,8 @@ func TestCheckServers(t *testing.T) {
 	}
 }
 
-// A certificate that ends soon does no harm yet, but whoever looks at the configuration or at
-// the server hears of it.
+// A certificate that expires soon still works. The configuration check and the server
+// report it.
 func TestCertificateEndsSoon(t *testing.T) {
 	cert, key := localca.New(t).IssueEnding("soon")
 	text := fmt.Sprintf("[[listener]]\naddress = '127.0.0.1:0'\ntls-cert = %q\ntls-key = %q\n", cert, key)
@@ -85,7 +85,7 @@ func TestCertificateEndsSoon(t *testing.T) {
 	}
 }
 
-// Each option reaches the server, and zero means what the help says of it.
+// Each option reaches the server, and zero has the meaning in the help.
 func TestServerOptions(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -108,7 +108,7 @@ func TestServerOptions(t *testing.T) {
 		}
 		c.want.Version = "1.2.3"
 		got := serverOptions(p, &queue{})
-		c.want.MaxConns = min(got.MaxConns, c.want.MaxConns) // this machine may permit fewer files
+		c.want.MaxConns = min(got.MaxConns, c.want.MaxConns) // this machine can have a lower limit of files
 		if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(server.Options{}, "Access", "Logger", "Journal", "Cluster"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.args, diff)
 		}

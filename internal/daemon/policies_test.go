@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A server says which policies it has from a later version, and keeps them.
+// A server reports policies of a later version, and keeps them.
 func TestPolicyOfLaterVersion(t *testing.T) {
 	dir := t.TempDir()
 	j := journal.New(journal.Options{})

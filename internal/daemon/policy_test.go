@@ -23,8 +23,8 @@ func allow(tubes, what string) string {
 	return "[[rule]]\nidentities = ['*']\ntubes = ['" + tubes + "']\nallow = ['" + what + "']\n"
 }
 
-// HUP replaces who may do what, and how much of it. A file that is wrong, or has lost its
-// identities or rules, as while it is being written, changes nothing.
+// SIGHUP replaces the rights and limits. A file with an error, or without its identities
+// or rules, as while it is being written, changes nothing.
 func TestPolicyIsReplaced(t *testing.T) {
 	path, write := configFile(t)
 	write(listener + mailer + allow("mail", "put"))
@@ -57,8 +57,8 @@ func TestPolicyIsReplaced(t *testing.T) {
 	}
 }
 
-// The admin API shows the queue to those who have the right stats, and what a load balancer
-// asks to everybody.
+// The admin API shows the queue to clients with the right stats. Health checks need no
+// right.
 func TestAdminPages(t *testing.T) {
 	p := start(t, "-p", "0", "-b", t.TempDir(), "--admin", "127.0.0.1:0")
 	talk(t, p.address(), "use mail", "put 0 0 60 5", "hello")
@@ -96,8 +96,8 @@ func TestAdminPages(t *testing.T) {
 	}
 }
 
-// Limits refuse puts, tubes and watches, with a line in the log for each kind, and never a delete;
-// HUP changes them.
+// Limits refuse puts, tubes and watches, and never a delete. Each kind of refusal is
+// logged. SIGHUP changes the limits.
 func TestLimits(t *testing.T) {
 	path, write := configFile(t)
 	limit := func(tubes, what string) string { return "[[limit]]\ntubes = ['" + tubes + "']\n" + what + "\n" }

@@ -22,7 +22,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// commandLine returns that of a server.
+// commandLine returns the command line of a server.
 func commandLine(t *testing.T, args ...string) config.CommandLine {
 	t.Helper()
 	opt := config.Default()
@@ -34,20 +34,20 @@ func commandLine(t *testing.T, args ...string) config.CommandLine {
 	return config.NewCommandLine(opt, flags)
 }
 
-// A process is a server that runs as in a process of its own.
+// A process is a server that runs in the test, as in its own process.
 type process struct {
 	t       *testing.T
 	signals chan os.Signal
 	ended   chan struct{}
-	err     error // what it has ended with
+	err     error // the result of the server
 
 	mu     sync.Mutex
 	log    strings.Builder
-	more   chan struct{}     // closed and replaced when there is more
-	hearer func(line string) // is told of each line before the server goes on, if not nil
+	more   chan struct{}     // closed and replaced at each write
+	hearer func(line string) // called with each line before the server continues, unless nil
 }
 
-// start starts a server, which ends with the test.
+// start starts a server that stops when the test ends.
 func start(t *testing.T, args ...string) *process { return startHeard(t, nil, args...) }
 
 func startHeard(t *testing.T, hearer func(line string), args ...string) *process {
@@ -64,7 +64,7 @@ func startHeard(t *testing.T, hearer func(line string), args ...string) *process
 	return p
 }
 
-// Write takes lines of the log.
+// Write receives lines of the log.
 func (p *process) Write(lines []byte) (int, error) {
 	if p.hearer != nil {
 		p.hearer(string(lines))
@@ -92,7 +92,7 @@ func (p *process) await(pattern string) string {
 			return m[len(m)-1]
 		}
 		if ended {
-			p.t.Fatalf("the server has ended (%v) without a line that matches %s:\n%s", p.err, pattern, text)
+			p.t.Fatalf("the server exited (%v) without a log line that matches %s:\n%s", p.err, pattern, text)
 		}
 		select {
 		case <-more:
@@ -104,10 +104,10 @@ func (p *process) await(pattern string) string {
 	}
 }
 
-// patience is how long something may take that must happen.
+// patience is the timeout for expected events.
 const patience = time.Minute
 
-// configFile returns the path of a configuration file, and what writes it.
+// configFile returns the path of a configuration file, and a function that writes it.
 func configFile(t *testing.T) (path string, write func(text string)) {
 	path = filepath.Join(t.TempDir(), "beanpole.toml")
 	return path, func(text string) {
@@ -118,14 +118,14 @@ func configFile(t *testing.T) (path string, write func(text string)) {
 	}
 }
 
-// address returns where clients are served, once they are.
+// address waits until the server is ready, and returns its address for clients.
 func (p *process) address() string {
 	p.t.Helper()
 	p.await("msg=ready ")
 	return p.await(`msg=listening address=(\S+)`)
 }
 
-// stop sends TERM, and returns what the server ends with.
+// stop sends SIGTERM, and returns the result of the server.
 func (p *process) stop() error {
 	select {
 	case <-p.ended:
@@ -167,8 +167,8 @@ func talk(t *testing.T, addr string, lines ...string) string {
 	return strings.ReplaceAll(string(replies), "\r\n", "\n")
 }
 
-// get returns the status and the text of an admin page. A token may stand before its path,
-// with an @.
+// get returns the status and the text of an admin page. The path can begin with a token
+// and an @.
 func get(t *testing.T, addr, path string) string {
 	t.Helper()
 	token, rest, ok := strings.Cut(path, "@")
@@ -196,7 +196,7 @@ func get(t *testing.T, addr, path string) string {
 
 const adminLine = `serving the admin API" address=(\S+)`
 
-// What reads the log may rely on it: a server that says that it is ready has its pages.
+// A server that reports that it is ready also serves its admin API.
 func TestReadyLast(t *testing.T) {
 	asked := false
 	var address string
@@ -219,8 +219,8 @@ func TestReadyLast(t *testing.T) {
 	}
 }
 
-// USR1 lets nobody put jobs any more, HUP reads the configuration again, and TERM and the end
-// of the context stop the server, whatever waits for a job.
+// SIGUSR1 drains the server, SIGHUP reads the configuration again, and SIGTERM and the
+// end of the context stop the server, even if workers wait for jobs.
 func TestSignals(t *testing.T) {
 	path, write := configFile(t)
 	write("max-tubes = 1\nport = 0")
@@ -256,8 +256,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// Several addresses, with and without a port of their own; by default both of localhost, for
-// what connects to ::1 first.
+// A server listens on several addresses, with and without ports. The default is both
+// addresses of localhost, for programs that try ::1 first.
 func TestListen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	p := start(t, "-l", "127.0.0.1", "-l", ":0", "-l", "unix:"+path, "-p", "0", "--unix-mode", "600", "--admin", ":0")
@@ -283,7 +283,7 @@ func TestListen(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		t.Error("the socket file stays")
+		t.Error("the socket file was not removed")
 	}
 
 	p = start(t, "-p", port)
@@ -300,7 +300,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// Turns and syncs that take long are told of, with what took how long; not if nobody wants that.
+// Slow turns and syncs are logged with the time of each phase, unless that is disabled.
 func TestSlow(t *testing.T) {
 	for slow, told := range map[string]bool{"1ns": true, "0": false} {
 		p := start(t, "-p", "0", "-b", t.TempDir(), "--slow-turn", slow, "--slow-sync", slow)
@@ -321,7 +321,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// What a server is asked for that cannot be, it says, and what to do.
+// If the server cannot start, the error states the reason and a remedy.
 func TestNoStart(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -350,7 +350,7 @@ func TestNoStart(t *testing.T) {
 		p := start(t, append(c.args, "--admin-socket", socket)...)
 		<-p.ended
 		if _, err := os.Lstat(socket); err == nil {
-			t.Errorf("%q: the admin socket is left", c.args)
+			t.Errorf("%q: the admin socket was not removed", c.args)
 		}
 		if p.err == nil || exit.Code(p.err) != c.code || !strings.Contains(p.err.Error(), c.want) {
 			t.Errorf("%q: %v, want code %d and %s", c.args, p.err, c.code, c.want)

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// A sync that takes long is logged while it lasts, less and less often, and when it is over.
+// A slow sync is logged while it lasts, at increasing intervals, and at its end.
 func TestSlowSyncIsLoggedWhileItLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		start := time.Now()
 		s := newSyncs(func() int64 { return int64(time.Since(start)) }, time.Second, slog.New(slog.NewTextHandler(&log, nil)))
-		for range 3 { // quick ones
+		for range 3 { // quick syncs
 			at := s.SyncBegins()
 			time.Sleep(400 * time.Millisecond)
 			s.SyncEnds(at)
@@ -25,10 +25,10 @@ func TestSlowSyncIsLoggedWhileItLasts(t *testing.T) {
 		synctest.Wait()
 		const line = "a sync of the journal is under way"
 		if n := strings.Count(log.String(), line); n < 3 || n > 5 || strings.Contains(log.String(), "took long") {
-			t.Errorf("while a sync lasts the log has %d lines:\n%s", n, &log)
+			t.Errorf("during a sync the log has %d lines:\n%s", n, &log)
 		}
 		if lasted := s.lasted(); lasted != 10*time.Second {
-			t.Errorf("it has lasted %v", lasted)
+			t.Errorf("the sync lasted %v", lasted)
 		}
 		s.SyncEnds(at)
 		time.Sleep(time.Minute)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A reader takes lines while it is not stuck.
+// A reader reads lines unless it is stuck.
 type reader struct {
 	stuck chan struct{} // a write waits until it is closed
 	fails error
@@ -31,7 +31,8 @@ func newQueue(r *reader) (q *Queue) {
 	return q
 }
 
-// Nobody waits for a reader that is stuck. What it did not get is said in its place.
+// Logging does not wait for a stuck reader. A line with the number of lost lines replaces
+// them.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{stuck: make(chan struct{})}
@@ -45,7 +46,7 @@ func TestStuck(t *testing.T) {
 		}
 		q.Flush(time.Second)
 		if r.taken.Len() > 0 {
-			t.Fatal("the reader is stuck, and has lines")
+			t.Fatal("a stuck reader received lines")
 		}
 		close(r.stuck)
 		synctest.Wait()
@@ -55,12 +56,12 @@ func TestStuck(t *testing.T) {
 		kept := strings.Count(got, line)
 		want := "first\n" + strings.Repeat(line, kept) + fmt.Sprintf("dropped %d\n", lines-kept) + "last\n"
 		if got != want || kept < maxWaiting/100 || kept == lines {
-			t.Errorf("%d of %d lines, and the end is %q", kept, lines, got[max(0, len(got)-50):])
+			t.Errorf("%d of %d lines, ending with %q", kept, lines, got[max(0, len(got)-50):])
 		}
 	})
 }
 
-// A reader that fails is not told of it before it takes a line again.
+// If the reader fails, the notice about lost lines follows when it accepts a line again.
 func TestFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{stuck: make(chan struct{}), fails: errors.New("no space left on device")}
