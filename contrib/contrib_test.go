@@ -1,5 +1,6 @@
-// Package contrib_test holds what is in contrib against the program: each metric that the
-// dashboard and the alerts speak of exists, with these labels, and Prometheus understands them.
+// Package contrib_test checks the files in contrib against the program: each metric in
+// the dashboard and the alerts exists with its labels, and Prometheus accepts the
+// expressions.
 package contrib_test
 
 import (
@@ -24,8 +25,8 @@ const (
 	ruleTests = "prometheus/beanpole.test.yml"
 )
 
-// A metric is a line of the table in doc/metrics.md, which a test of internal/admin holds
-// against the program.
+// A metric is a line of the table in doc/metrics.md, which a test of internal/admin
+// compares with the program.
 type metric struct {
 	kind   string
 	labels []string
@@ -45,7 +46,7 @@ func documented(t *testing.T) map[string]metric {
 	return all
 }
 
-// series returns the metric that a name in an expression is of.
+// series returns the metric to which a name in an expression belongs.
 func series(metrics map[string]metric, name string) (m metric, ok bool) {
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		base, cut := strings.CutSuffix(name, suffix)
@@ -68,7 +69,7 @@ var (
 	grouping = regexp.MustCompile(`by \(([^)]*)\)`)
 )
 
-// problems tells what is wrong with the metrics and labels of an expression.
+// problems returns the errors in the metrics and labels of an expression.
 func problems(metrics map[string]metric, expr string) (found []string) {
 	known := []string{"instance", "job"}
 	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
@@ -94,7 +95,7 @@ func problems(metrics map[string]metric, expr string) (found []string) {
 	return found
 }
 
-// A panel is what this test needs to know of one.
+// A panel contains the fields of a panel that the tests need.
 type panel struct {
 	ID      int    `json:"id"`
 	Type    string `json:"type"`
@@ -117,7 +118,7 @@ func panels(t *testing.T) []panel {
 	return d.Panels
 }
 
-// expressions returns those of the dashboard by what they are for, as Grafana sends them.
+// expressions returns the expressions of the dashboard by panel, as Grafana sends them.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	variables := strings.NewReplacer("$__rate_interval", "1m", "$instance", ".*", "$tube", ".*")
@@ -149,7 +150,7 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-// The image has the names by which the files in contrib and dist call it.
+// The files in contrib and dist use image names that the build creates.
 func TestImageNames(t *testing.T) {
 	build := read(t, "../dist/container/build")
 	for file, expr := range map[string]string{
@@ -159,14 +160,14 @@ func TestImageNames(t *testing.T) {
 	} {
 		m := regexp.MustCompile(expr).FindStringSubmatch(read(t, file))
 		if m == nil || !strings.Contains(build, " --tag "+m[1]+" ") {
-			t.Errorf("%s calls the image %q, and dist/container/build does not", file, m)
+			t.Errorf("%s uses the image name %q, but dist/container/build does not", file, m)
 		}
 	}
 }
 
 var update = flag.Bool("contrib.update", false, "write kubernetes/prometheusrule.yaml")
 
-// The Prometheus operator gets the same alerts.
+// The Prometheus operator's rules contain the same alerts.
 func TestPrometheusRule(t *testing.T) {
 	const file = "kubernetes/prometheusrule.yaml"
 	got := read(t, file)
@@ -180,11 +181,11 @@ func TestPrometheusRule(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s has other alerts than %s: its first lines say how they get there", file, rules)
+		t.Errorf("the alerts of %s differ from those of %s; its first lines describe how to update them", file, rules)
 	}
 }
 
-// What TestMetricsExist has to find.
+// TestProblems checks that TestMetricsExist detects errors.
 func TestProblems(t *testing.T) {
 	metrics := documented(t)
 	for expr, want := range map[string]int{
@@ -203,20 +204,20 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// Panels have ids of their own, a title and an expression, and do not overlap.
+// Each panel has its own id, a title and an expression, and panels do not overlap.
 func TestPanels(t *testing.T) {
 	ids := make(map[int]bool)
 	taken := make(map[[2]int]string)
 	for _, p := range panels(t) {
 		if ids[p.ID] || p.ID == 0 || p.Title == "" {
-			t.Errorf("panel %d %q: want an id and a title of its own", p.ID, p.Title)
+			t.Errorf("panel %d %q: want a unique id and a title", p.ID, p.Title)
 		}
 		ids[p.ID] = true
 		if p.Type != "row" && len(p.Targets) == 0 {
-			t.Errorf("panel %q shows nothing", p.Title)
+			t.Errorf("panel %q has no expression", p.Title)
 		}
 		if p.GridPos.X+p.GridPos.W > 24 || p.GridPos.W*p.GridPos.H == 0 {
-			t.Errorf("panel %q is not within the 24 columns: %+v", p.Title, p.GridPos)
+			t.Errorf("panel %q exceeds the 24 columns: %+v", p.Title, p.GridPos)
 		}
 		for x := range p.GridPos.W {
 			for y := range p.GridPos.H {
@@ -230,9 +231,8 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// Prometheus's own tool understands the alerts and every expression of the dashboard, and
-// An alert fires when the console and top say that something needs attention, and not at another number. What has none is
-// no trouble by itself, or comes as another.
+// Each kind of finding has an alert with the same limit, unless it is no problem in itself
+// or another alert covers it.
 func TestAlertsAreFindings(t *testing.T) {
 	const unlessPaused = " unless on (instance, tube) beanpole_tube_pause_left_seconds > 0"
 	lately := fmt.Sprintf("[%.0fm]", health.Lately.Minutes())
@@ -267,7 +267,7 @@ func TestAlertsAreFindings(t *testing.T) {
 	for _, f := range found {
 		alert, ok := alerts[f.Kind]
 		if !ok {
-			t.Errorf("say which alert there is for %s", f.Kind)
+			t.Errorf("name the alert for %s", f.Kind)
 		}
 		_, rule, _ := strings.Cut(text, "alert: "+alert[0]+"\n")
 		expr, _, _ := strings.Cut(rule, "\n        for:")
@@ -278,7 +278,8 @@ func TestAlertsAreFindings(t *testing.T) {
 	}
 }
 
-// the alerts are raised when they should be.
+// promtool accepts the alerts and every expression of the dashboard, and the alerts fire as
+// specified.
 func TestPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {

@@ -25,11 +25,11 @@ import (
 
 var withPrometheus = flag.Bool("contrib.prometheus", false, "run a Prometheus beside a server under load, and ask it for all that the dashboard shows")
 
-// patience is how long Prometheus may take to have data of everything.
+// patience is the time limit until Prometheus has data for each expression.
 const patience = 5 * time.Minute
 
-// TestPrometheus asks a Prometheus that scrapes a busy server for every expression of the
-// dashboard: each must give data.
+// TestPrometheus evaluates every expression of the dashboard on a Prometheus that scrapes
+// a busy server. Each must return data.
 func TestPrometheus(t *testing.T) {
 	if !*withPrometheus {
 		t.Skip("runs only with -contrib.prometheus")
@@ -44,24 +44,24 @@ func TestPrometheus(t *testing.T) {
 	defer func() {
 		for what, expr := range left {
 			_, err := hasData(t.Context(), api, expr)
-			t.Errorf("%s: there is no data: %s (%v)", what, expr, err)
+			t.Errorf("%s: no data: %s (%v)", what, expr, err)
 		}
 	}()
 	for len(left) > 0 {
 		work(ctx, t, addr, opt)
 		for what, expr := range left {
-			if ok, err := hasData(ctx, api, expr); err == nil && ok { // at first it has not started yet
+			if ok, err := hasData(ctx, api, expr); err == nil && ok { // the first attempts can precede its start
 				delete(left, what)
 			}
 		}
 	}
 }
 
-// token is that of the identity prometheus.
+// token belongs to the identity prometheus.
 const token = "TOKEN-prometheus-0123456789"
 
-// serve starts a server with a journal, TLS and the identity of doc/metrics.md, and returns its address and that of its
-// admin API.
+// serve starts a server with a journal, TLS and the identity of doc/metrics.md. It
+// returns its address and its admin API's address.
 func serve(t *testing.T, ca *localca.CA) (addr, pages string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "beanpole")
@@ -84,13 +84,13 @@ func serve(t *testing.T, ca *localca.CA) (addr, pages string) {
 	return m[2], m[1]
 }
 
-// example returns the part of doc/metrics.md in a language.
+// example returns the example of doc/metrics.md in a language.
 func example(t *testing.T, language string) string {
 	t.Helper()
 	_, text, _ := strings.Cut(read(t, "../doc/metrics.md"), "```"+language+"\n")
 	text, _, ok := strings.Cut(text, "```")
 	if !ok {
-		t.Fatalf("doc/metrics.md has nothing in %s", language)
+		t.Fatalf("doc/metrics.md has no example in %s", language)
 	}
 	return text
 }
@@ -112,7 +112,7 @@ func scrape(t *testing.T, ca *localca.CA, pages string) (api string) {
 			t.Fatal(err)
 		}
 	}
-	port, err := freeport.Reserve() // Prometheus does not say which port it was given
+	port, err := freeport.Reserve() // Prometheus does not report a port that the system chose
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func scrape(t *testing.T, ca *localca.CA, pages string) (api string) {
 	return api
 }
 
-// start starts a program, which ends with the test.
+// start starts a program that stops when the test ends.
 func start(t *testing.T, program string, args ...string) *exectest.Process {
 	t.Helper()
 	p, err := exectest.Start(exec.Command(program, args...))
@@ -133,8 +133,8 @@ func start(t *testing.T, program string, args ...string) *exectest.Process {
 	return p
 }
 
-// work is a second of a queue's life: jobs in each state and of every fate, a tube that
-// is paused, workers that wait, and a command that is refused.
+// work is a second of typical load: jobs in each state and with each end, a paused tube,
+// waiting workers, and a refused command.
 func work(ctx context.Context, t *testing.T, addr string, opt *client.Options) {
 	t.Helper()
 	must := func(err error) {
@@ -174,7 +174,7 @@ func work(ctx context.Context, t *testing.T, addr string, opt *client.Options) {
 	sleepy, err := client.Dial(ctx, addr, opt)
 	must(err)
 	defer sleepy.Close()
-	put("slow", time.Hour, time.Minute) // it stays, and the tube with it: what is counted of a tube ends with that
+	put("slow", time.Hour, time.Minute) // the job stays to keep the tube, because the counters of a tube end with it
 	put("slow", 0, time.Second)
 	must(sleepy.WatchOnly(ctx, "slow"))
 	_, err = sleepy.Reserve(ctx)
@@ -185,7 +185,7 @@ func work(ctx context.Context, t *testing.T, addr string, opt *client.Options) {
 	must(job.Delete(ctx))
 }
 
-// hasData reports whether an expression has a value that is a number.
+// hasData reports whether an expression has a numeric value.
 func hasData(ctx context.Context, api, expr string) (ok bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, "GET", "http://"+api+"/api/v1/query?query="+url.QueryEscape(expr), nil)
 	if err != nil {

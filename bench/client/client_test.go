@@ -1,10 +1,10 @@
-// Package client has benchmarks of the Go client beside github.com/beanstalkd/go-beanstalk and bare
-// sockets: puts and reserves, one at a time and in batches, and the worker's jobs. CPU is the
-// client's, user and system: a figure that says something on a busy machine too.
+// Package client compares the Go client with github.com/beanstalkd/go-beanstalk and bare
+// sockets: puts and reserves, singly and in batches, and the worker's jobs. CPU is the
+// client's user and system time, which is meaningful even on a busy machine.
 //
 //	for _ in 1 2 3 4 5 6; do go test ./client -bench . -server beanstalkd; done | go tool benchstat -col /client -
 //
-// Each benchmark starts a server, which has no log, on a free port.
+// Each benchmark starts a server without a journal on a free port.
 package client
 
 import (
@@ -32,7 +32,7 @@ var program = flag.String("server", "beanpole", "measure on this `PROGRAM`, whic
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// startServer returns the address of a new server, which ends with the benchmark.
+// startServer returns the address of a new server that stops with the benchmark.
 func startServer(b *testing.B) string {
 	b.Helper()
 	s := bench.Server{Command: []string{*program, "-l", "127.0.0.1", "-p", "{port}"}}
@@ -44,14 +44,14 @@ func startServer(b *testing.B) string {
 	return p.Addr
 }
 
-// A session puts and reserves jobs, as fast as it can, in one goroutine.
+// A session puts and reserves jobs as fast as possible, in one goroutine.
 type session interface {
 	put(n int) error
-	reserve(n int) error // of jobs that are there; they stay reserved until Close
+	reserve(n int) error // reserves existing jobs, until Close
 	io.Closer
 }
 
-// contenders dial sessions of each client; the first is what benchstat compares the others with.
+// contenders connect with each client. benchstat compares the others with the first.
 var contenders = []struct {
 	name string
 	dial func(addr string) (session, error)
@@ -73,7 +73,7 @@ func BenchmarkReserve(b *testing.B) {
 	measure(b, func(b *testing.B, s session) error { return s.put(b.N) }, session.reserve)
 }
 
-// measure measures what each contender does with b.N jobs, after something that is not measured.
+// measure measures each contender with b.N jobs, after an unmeasured preparation.
 func measure(b *testing.B, before func(*testing.B, session) error, do func(s session, n int) error) {
 	for _, c := range contenders {
 		addr := startServer(b)
@@ -92,7 +92,7 @@ func measure(b *testing.B, before func(*testing.B, session) error, do func(s ses
 	}
 }
 
-// timed measures f, and what it takes of a processor.
+// timed measures the elapsed time and the CPU time of f.
 func timed(b *testing.B, f func() error) {
 	b.ResetTimer()
 	before := processorTime()
@@ -104,15 +104,15 @@ func timed(b *testing.B, f func() error) {
 	}
 }
 
-// processorTime is what this process has used.
+// processorTime returns the CPU time of this process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // which does not fail for oneself
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for the own process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkWorker is a worker with handlers that do nothing: reserved, handled and deleted.
-// It takes jobs in batches, or with a command for each, as from a server without batches.
+// BenchmarkWorker runs a worker with empty handlers: jobs are reserved, handled and
+// deleted, in batches, or with a command for each as with a server without batches.
 func BenchmarkWorker(b *testing.B) {
 	for _, handlers := range []int{1, 10, 100} {
 		for _, takes := range []string{"one", "batches"} {
@@ -158,7 +158,8 @@ func work(b *testing.B, addr string, handlers int, single bool) {
 	b.ReportMetric(float64(calls.Load())/float64(b.N), "syscalls/op")
 }
 
-// A counted connection counts its reads and writes, and may hide from the client that the server knows batches.
+// A counted connection counts its reads and writes, and can hide the server's batches
+// from the client.
 type counted struct {
 	net.Conn
 	calls  *atomic.Int64
@@ -178,8 +179,8 @@ func (c *counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A bare session does nothing that it need not do: its commands are constant, and
-// of the replies only the length is looked at.
+// A bare session does only the necessary work: its commands are constant, and it checks
+// only the length of the replies.
 type bare struct {
 	net.Conn
 	in *bufio.Reader
@@ -242,7 +243,7 @@ type ours struct {
 	jobs   []client.NewJob // of a batch
 }
 
-// dialOurs dials a session that puts and reserves so many jobs at a time.
+// dialOurs connects a session that puts and reserves batch jobs at a time.
 func dialOurs(addr string, batch int, cancellable bool) (session, error) {
 	s := &ours{ctx: context.Background(), cancel: func() {}, jobs: make([]client.NewJob, batch)}
 	if cancellable {

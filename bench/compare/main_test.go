@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"compare": main})
 }
 
-// TestScript tells the stories in testdata, with our server there as beanpole.
+// TestScript runs the scripts in testdata, with our server as beanpole.
 func TestScript(t *testing.T) {
 	dir := t.TempDir()
 	if err := exectest.Build(filepath.Join(dir, "beanpole")); err != nil {

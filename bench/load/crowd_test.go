@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
-// Each tube gets its job and keeps it, beside a load that does not see it.
+// Each occupied tube gets a job and keeps it during the load.
 func TestOccupiedTubes(t *testing.T) {
 	const tubes = 101
 	r := newResponder()
@@ -28,7 +28,7 @@ func TestOccupiedTubes(t *testing.T) {
 	}
 }
 
-// runOnResponder returns when run and responder are over.
+// runOnResponder returns when the run and the responder have ended.
 func runOnResponder(t *testing.T, r *responder, o Options) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,6 +72,6 @@ func TestIdleConnections(t *testing.T) {
 	}
 	c.idle[3].Close()
 	if err := c.verify(t.Context(), &o); err == nil || !strings.Contains(err.Error(), "idle connection: ") {
-		t.Errorf("error %v although one has not stayed open", err)
+		t.Errorf("error %v although a connection was closed", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// startResponder returns the address of a responder that ends with the test.
+// startResponder returns the address of a responder that stops with the test.
 func startResponder(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,8 +36,8 @@ func startResponder(t *testing.T) string {
 	return addr
 }
 
-// loads are small runs that between them use every mix and every way to end.
-// Commands is how many replies each must count, or -1 if that depends on time.
+// loads are small runs that use every mix and every kind of end. commands is the expected
+// number of replies, or -1 if it depends on time.
 var loads = []struct {
 	name     string
 	opt      Options
@@ -61,7 +61,7 @@ var loads = []struct {
 	{"drain", Options{Mix: Drain, Connections: 2, InFlight: 4, Backlog: 100}, 200},
 }
 
-// runLoads puts every load on the server at addr, each in tubes of its own.
+// runLoads puts every load on the server at addr, each in separate tubes.
 func runLoads(t *testing.T, addr string) {
 	for i, tt := range loads {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func runLoads(t *testing.T, addr string) {
 			o.Addr, o.PID = addr, os.Getpid()
 			o.Tube = fmt.Sprintf("load-%d", i)
 			r, err := Run(t.Context(), o)
-			for err == nil && r.Commands == 0 && o.Duration > 0 { // on a busy machine nothing may happen for a while
+			for err == nil && r.Commands == 0 && o.Duration > 0 { // on a busy machine, a short run can have no commands
 				o.Duration *= 2
 				r, err = Run(t.Context(), o)
 			}
@@ -112,7 +112,7 @@ func TestLoadsOnBeanstalkd(t *testing.T) {
 	runLoads(t, conformance.Beanstalkd(t))
 }
 
-// The phases follow the options, on a clock that costs nothing.
+// The phases follow the options, in fake time.
 func TestConduct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &run{opt: Options{Duration: time.Hour}, base: time.Now()}

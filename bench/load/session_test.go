@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A table is a session and a responder that pass bytes to each other by hand.
+// A table is a session and a responder that exchange bytes under the test's control.
 type table struct {
 	s *session
 	r *responder
@@ -26,8 +26,7 @@ func newTable(o Options) *table {
 	return &table{s: s, r: r, c: r.newConn()}
 }
 
-// round sends what the session has to say and delivers the answers in pieces
-// of at most n bytes.
+// round sends the session's output and delivers the replies in pieces of at most n bytes.
 func (t *table) round(now int64, ph phase, n int) error {
 	t.s.fill(now, ph)
 	for chunk := range slices.Chunk(t.s.out, n) {
@@ -62,7 +61,7 @@ func TestSessionTakesBytesInAnyPieces(t *testing.T) {
 	}
 }
 
-// A reply that is not the one of its command, or not of its job, has no figure.
+// A reply that does not belong to its command or its job is an error.
 func TestSurprises(t *testing.T) {
 	inserted, wrong := wire.AppendInserted(nil, 1), newBody(64)
 	wrong[33]++

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The usage of this process is that which the kernel counts otherwise.
+// The usage of this process equals the kernel's other accounting.
 func TestUsageOf(t *testing.T) {
 	counted := func() time.Duration {
 		var u syscall.Rusage
@@ -16,7 +16,7 @@ func TestUsageOf(t *testing.T) {
 		}
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	for spent := counted(); counted() < spent+5*clockTick; { // so that there is something to see
+	for spent := counted(); counted() < spent+5*clockTick; { // so that the usage is measurable
 	}
 	before := counted()
 	u := UsageOf(os.Getpid())

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// classes finds the names of the classes of the style sheet.
+// classes matches the names of the classes in the style sheet.
 var classes = regexp.MustCompile(`\.([a-z]+)\{`)
 
-// What was saved for the page is drawn, each chart as XML that has nothing of other hosts, no code, and no class that the
-// style sheet does not know, and which names the figures for those who do not see it.
+// The saved results give charts. Each is XML without references to other hosts, without
+// code, with only known classes, and with a text alternative that contains the figures.
 func TestCharts(t *testing.T) {
 	dir := t.TempDir()
 	if err := run("../results", dir); err != nil {

@@ -22,7 +22,7 @@ var allocCommands = []struct {
 	{"unknown", "hello\r\n"},
 }
 
-// What runs once for each command or reply allocates nothing.
+// Functions that run once per command or reply allocate nothing.
 func TestAllocations(t *testing.T) {
 	p := Parser{MaxBody: DefaultMaxBody}
 	var cmd Command

@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a client appends is what beanstalkd documents, and the parser makes the
-// same command of it.
+// A client's commands have the documented form, and the parser returns the same commands.
 func TestClientCommands(t *testing.T) {
 	long := strings.Repeat("x", MaxTube)
 	for _, tc := range []struct {
@@ -63,7 +62,7 @@ func TestClientCommands(t *testing.T) {
 			t.Errorf("%q: left %q (-want +got)\n%s", tc.text, left, diff)
 		}
 		if again := AppendCommand([]byte("before"), &tc.want); string(again) != "before"+tc.text {
-			t.Errorf("AppendCommand gives %q, want %q after what was there", again, tc.text)
+			t.Errorf("AppendCommand returns %q, want the existing bytes and %q", again, tc.text)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A server parses as many commands as have arrived.
+// A server parses all complete commands in its buffer.
 func ExampleParser() {
 	p := wire.Parser{MaxBody: wire.DefaultMaxBody}
 	in := []byte("use mail\r\nput 0 0 60 5\r\nhello\r\nhuh?\r\nput 0 0 60 5\r\nhe")
@@ -59,7 +59,7 @@ func ExampleParseReply() {
 	// "TIMED_" left, <nil>
 }
 
-// A long list is written in parts: its size must be known before.
+// A long list is written in parts. Its size must be known in advance.
 func ExampleAppendListStart() {
 	out := wire.AppendListStart(nil, 2, len("default")+len("mail"))
 	fmt.Printf("%q\n", out)

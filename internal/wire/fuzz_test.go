@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Any input, however it is cut, gives the same commands; each that is in order
-// comes back when it is appended and parsed again. That Next stays within its
-// buffer and makes progress is checked by parseAll.
+// Any input gives the same commands, however it is cut. Each valid command is equal after
+// appending and parsing it. parseAll checks that Next stays within its buffer and makes
+// progress.
 func FuzzParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte, cut1, cut2 uint16, maxBody uint16) {
 		p := Parser{MaxBody: int(maxBody)}
@@ -32,14 +32,14 @@ func FuzzParser(f *testing.F) {
 			p = Parser{MaxBody: int(maxBody)}
 			again, left := parseAll(t, &p, AppendCommand(nil, cmd))
 			if len(again) != 1 || !cmp.Equal(again[0], *cmd) || len(left) != 0 {
-				t.Fatalf("%+v comes back as %+v, left %q", *cmd, again, left)
+				t.Fatalf("%+v is parsed as %+v, left %q", *cmd, again, left)
 			}
 		}
 	})
 }
 
-// A reply that is accepted says the same when it is appended and parsed again,
-// and none of its beginnings is taken for a whole reply.
+// An accepted reply is equal after appending and parsing it, and none of its prefixes is
+// accepted as a complete reply.
 func FuzzParseReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var r Reply
@@ -59,12 +59,12 @@ func FuzzParseReply(f *testing.F) {
 		again := appendReply(nil, &r)
 		var r2 Reply
 		if m, err := ParseReply(again, &r2); m != len(again) || err != nil || !cmp.Equal(r, r2) {
-			t.Fatalf("%+v comes back as %+v, %v", r, r2, err)
+			t.Fatalf("%+v is parsed as %+v, %v", r, r2, err)
 		}
 	})
 }
 
-// appendReply appends r as a server would say it.
+// appendReply appends r like a server.
 func appendReply(dst []byte, r *Reply) []byte {
 	switch form := replies[r.Kind].form; {
 	case form == formID, form == formMaybeID && r.ID != 0:
@@ -87,7 +87,7 @@ func appendReply(dst []byte, r *Reply) []byte {
 	return AppendWord(dst, r.Kind)
 }
 
-// What is accepted as a list of jobs says the same when it is written again.
+// An accepted list of jobs is equal after writing and parsing it.
 func FuzzParseListed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		jobs, err := parseListed(data)
@@ -99,13 +99,12 @@ func FuzzParseListed(f *testing.F) {
 			again = AppendListed(again, &jobs[i])
 		}
 		if jobs2, err := parseListed(again); err != nil || !cmp.Equal(jobs2, jobs, cmpopts.EquateEmpty()) {
-			t.Errorf("%+v comes back as %+v, %v", jobs, jobs2, err)
+			t.Errorf("%+v is parsed as %+v, %v", jobs, jobs2, err)
 		}
 	})
 }
 
-// What is accepted as a dictionary or list says the same when it is written
-// again, with quotes.
+// An accepted dictionary or list is equal after writing it, with quotes, and parsing it.
 func FuzzParseDict(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if m, err := ParseDict(data); err == nil {
@@ -114,7 +113,7 @@ func FuzzParseDict(f *testing.F) {
 				d.quoted(key, value)
 			}
 			if again, err := ParseDict(d); err != nil || !cmp.Equal(again, m) {
-				t.Errorf("%q comes back as %q, %v", m, again, err)
+				t.Errorf("%q is parsed as %q, %v", m, again, err)
 			}
 		}
 		if list, err := ParseList(data); err == nil {
@@ -123,7 +122,7 @@ func FuzzParseDict(f *testing.F) {
 				again = append(again, yamlItem+`"`+item+"\"\n"...)
 			}
 			if list2, err := ParseList(again); err != nil || !cmp.Equal(list2, list) {
-				t.Errorf("%q comes back as %q, %v", list, list2, err)
+				t.Errorf("%q is parsed as %q, %v", list, list2, err)
 			}
 		}
 	})

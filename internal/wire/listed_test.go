@@ -66,7 +66,7 @@ func TestListed(t *testing.T) {
 	}
 }
 
-// Other servers may tell less, more, and in another order.
+// Other servers can send fewer or more fields, in another order.
 func TestParseListed(t *testing.T) {
 	for _, tc := range []struct {
 		data string

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// parseAll gives input to p as a connection would, in the pieces that end at
-// the cuts, and returns copies of the commands and what is left unread.
+// parseAll passes input to p like a connection, in pieces that end at the cuts. It
+// returns copies of the commands, and the unread rest.
 func parseAll(t testing.TB, p *Parser, input []byte, cuts ...int) (cmds []Command, left []byte) {
 	t.Helper()
 	var buf []byte
@@ -50,8 +50,7 @@ func format(op Op) Command { return Command{Op: op, Fault: FaultFormat} }
 
 var unknown = Command{Fault: FaultUnknown}
 
-// The golden vectors of beanstalkd's behaviour: what a line is, whatever the
-// queue holds.
+// The golden vectors of beanstalkd's parsing, which does not depend on the queue.
 var golden = []struct {
 	in   string
 	want []Command
@@ -158,8 +157,8 @@ var golden = []struct {
 		{Op: Use, Counted: true, Tube: []byte("a")}, {Op: Use, Counted: true, Tube: []byte("b")}}},
 }
 
-// Framing: lines of every length around the limits, and stray CRs. The lone CR
-// and the CR at the edge of the buffer differ from beanstalkd on purpose.
+// Framing: lines of all lengths around the limits, and stray CRs. A lone CR and a CR at
+// the end of the buffer deliberately differ from beanstalkd.
 var framing = []struct {
 	in   string
 	want []Command
@@ -197,7 +196,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The timeouts of 1.12 are what Debian's beanstalkd was seen to take.
+// The timeouts of 1.12 are those that Debian's beanstalkd accepts.
 func TestTimeoutsOf112(t *testing.T) {
 	for arg, want := range map[string]uint32{
 		"7": 7, " 7 x": 7, "": 0, " ": 0, "x": 0, "-": 0, "-0": 0, "+1": 1, " \t1x": 1, "0x9": 0, "2147483647": MaxTimeout,
@@ -230,12 +229,12 @@ func TestParseCompat(t *testing.T) {
 		}
 	}
 	if _, err := ParseCompat("1.14"); err == nil {
-		t.Error("1.14 is taken")
+		t.Error("1.14 is accepted")
 	}
 }
 
-// A stream says the same however it is cut: at every byte, at every pair of
-// positions if it is short, and all at once.
+// The result does not depend on the cuts: at every byte, at every pair of positions in a
+// short stream, and at all positions.
 func TestCuts(t *testing.T) {
 	for _, tc := range slices.Concat(golden, framing) {
 		in := []byte(tc.in)
@@ -266,7 +265,7 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// Every row has a good line and lines that its grammar refuses.
+// Each row accepts a valid line and rejects invalid lines.
 func TestRows(t *testing.T) {
 	num := "7"
 	tube := "mail"
@@ -353,7 +352,7 @@ func TestMaxBody(t *testing.T) {
 	}
 }
 
-// A put that is refused is discarded as it comes, its line included.
+// A refused put is discarded as it arrives, including its line.
 func TestRefuse(t *testing.T) {
 	p := Parser{MaxBody: 1000}
 	put := "put 0 0 9 500\r\n" + strings.Repeat("x", 500) + "\r\n"
@@ -375,8 +374,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// The largest size that can be announced is 4294967295; with its CR LF it does
-// not fit in 32 bits.
+// The largest announced size is 4294967295. With its CR LF it exceeds 32 bits.
 func TestSkip4GiB(t *testing.T) {
 	p := Parser{MaxBody: LargestMaxBody}
 	var cmd Command
@@ -401,8 +399,8 @@ func TestSkip4GiB(t *testing.T) {
 	}
 }
 
-// Two names as long as they may be fit in a line of the commands that take them, and
-// a line of others is too long all the same.
+// Two names of the maximum length fit in a line of the commands that need them. Lines of
+// other commands keep their limit.
 func TestLongLines(t *testing.T) {
 	from, to := strings.Repeat("a", MaxTube), strings.Repeat("b", MaxTube)
 	longest := "move-jobs " + from + " " + to + " delayed 4294967295"
@@ -432,12 +430,12 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// A delete-batch may name as many ids as it can, however long they are.
+// A delete-batch can contain the maximum number of ids of any length.
 func TestLongestBatch(t *testing.T) {
 	ids := []byte(strings.Repeat(" "+strconv.FormatUint(math.MaxUint64, 10), MaxBatch)[1:])
 	in := AppendCommand(nil, &Command{Op: DeleteBatch, Text: ids})
 	if len(in) != MaxBatchLine {
-		t.Errorf("the longest line has %d bytes, not %d", len(in), MaxBatchLine)
+		t.Errorf("the longest line has %d bytes, want %d", len(in), MaxBatchLine)
 	}
 	more := strings.Replace(string(in), " ", "  ", 1)
 	for _, cut := range []int{1, MaxLine, MaxLongLine, len(in) - 1} {
@@ -497,7 +495,7 @@ func TestDiscarding(t *testing.T) {
 	}
 }
 
-// A body that aliases the input must not be extended into what follows it.
+// A body that aliases the input has no capacity beyond its end.
 func TestBodyCapacity(t *testing.T) {
 	p := Parser{MaxBody: 100}
 	var cmd Command

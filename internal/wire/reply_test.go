@@ -57,7 +57,8 @@ var replyTests = []struct {
 	{AppendWord(nil, InternalError), "INTERNAL_ERROR\r\n", Reply{Kind: InternalError}},
 }
 
-// All facts of a job, whose line is longer than those of beanstalkd.
+// longestFacts are all facts of a job. A line with them is longer than any line of
+// beanstalkd.
 const longestFacts = Facts(0x7654321)
 
 var (
@@ -80,11 +81,11 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !ParseFacts([]byte("new=x reserves=2"), &got) || got.Reserves != 2 || got.Timeouts != math.MaxUint32 {
-		t.Errorf("%+v: what is not known is skipped, and what is not there stays", got)
+		t.Errorf("%+v: want unknown keys skipped and missing keys unchanged", got)
 	}
 	for _, bad := range []string{"tube", "tube=", "tube=-x", "reserves=", "reserves=-1", "ttr=x", "pri=1x", "a=1 b"} {
 		if ParseFacts([]byte(bad), &got) {
-			t.Errorf("%q is taken: %+v", bad, got)
+			t.Errorf("%q is accepted: %+v", bad, got)
 		}
 	}
 }
@@ -152,8 +153,8 @@ func TestWordString(t *testing.T) {
 	}
 }
 
-// Whatever stands in the buffer already stays there, also when the line of a
-// reply with data is written after the data.
+// Append functions keep the existing bytes of the buffer, even if the line of a reply is
+// written after its data.
 func TestAppendAppends(t *testing.T) {
 	for _, tc := range replyTests {
 		if !bytes.HasSuffix(tc.bytes, []byte(crlf)) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// okReply is the reply that carries data.
+// okReply returns a reply with data.
 func okReply(data string) string {
 	return "OK " + strconv.Itoa(len(data)) + "\r\n" + data + "\r\n"
 }
@@ -97,7 +97,7 @@ platform: "x86_64"
 	checkReply(t, AppendStats(nil, &s), strings.Replace(strings.ReplaceAll(grown, `"`, ""), "version: 1.13", `version: "1.12"`, 1))
 }
 
-// Before 1.13 a tube and a name have no quotes.
+// Before 1.13, tubes and names have no quotes.
 func TestStatsBefore113(t *testing.T) {
 	for _, got := range [][]byte{
 		AppendTubeStats(nil, &TubeStats{Compat: Compat112, Name: "mail"}),

@@ -71,16 +71,16 @@ func TestValidTube(t *testing.T) {
 	}
 }
 
-// Each command says what rights it needs. One that did not would be refused.
+// Each command states its required rights. Otherwise it would be refused.
 func TestNeeds(t *testing.T) {
 	for op := range NumOps {
 		if op.Need().Place == rights.Unstated {
-			t.Errorf("%v does not say what rights it needs", op)
+			t.Errorf("%v does not state its required rights", op)
 		}
 	}
 }
 
-// doc/security.md lists the right that each command needs.
+// doc/security.md lists the required right of each command.
 func TestRightsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../doc/security.md")
 	if err != nil {
@@ -121,7 +121,8 @@ func TestRightsAreDocumented(t *testing.T) {
 	}
 }
 
-// doc/protocol.md has a section and the counter of each command, and a transcript sends it.
+// doc/protocol.md has a section and the counter of each command, and a transcript
+// contains the command.
 func TestCommandsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../doc/protocol.md")
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The size in the line of a reply is that of the data, however long the list.
+// The size in the line of a reply equals the size of the data, for any length of the
+// list.
 func TestAppendList(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 100, 10000} {
 		var names []string
