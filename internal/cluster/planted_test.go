@@ -48,6 +48,10 @@ import (
 //	the handshake of a rolled-back disk is accepted         cluster: adversary
 //	a rolled-back disk counts up to a known start           cluster: adversary
 //	an engine that applied dropped changes is kept          cluster: 2
+//	a leader serves before all members sent their clients   cluster (TestPlantedClients): 7
+//	a reply leaves the last update of a session valid       cluster (TestPlantedClients): 150
+//	the claim of a stale holder wins                        cluster (TestPlantedClients): 14
+//	a late reply of an old stream is delivered              cluster (TestPlantedClients): 50
 //
 // These were planted by hand, and fail a test:
 //
@@ -73,6 +77,11 @@ const (
 	namelessStart fault = "a rolled-back disk has counted up to the known start"
 	ofEngine      fault = "a snapshot contains uncommitted changes of a leader"
 	endlessLease  fault = "the lease has no end"
+
+	earlyService fault = "a leader serves before all members have sent their clients"
+	keptUpdate   fault = "a reply leaves the last update valid"
+	staleClaim   fault = "the claim of a stale holder wins"
+	lateReply    fault = "a late reply of an old stream is delivered"
 
 	droppedEntry fault = "acknowledged entries are dropped"
 )
@@ -110,6 +119,10 @@ func (sim *simulation) abandon() {
 		if m.member != nil {
 			members = append(members, m.member)
 		}
+		if m.front != nil {
+			m.front.crash()
+			defer m.front.done.Wait()
+		}
 		m.member = nil
 	}
 	sim.mu.Unlock()
@@ -122,6 +135,7 @@ func (sim *simulation) abandon() {
 	if sim.stop != nil {
 		sim.stop()
 	}
+	time.Sleep(2 * longCut) // until front.carry has ended
 }
 
 // Each mistake that is planted is found. A simulation that does not find them proves

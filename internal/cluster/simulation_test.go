@@ -50,6 +50,8 @@ type simulation struct {
 	refusals bool // a machine refuses connections when its process is dead
 	patient  bool // connections outlive short cuts
 
+	clients *clientele // nil: the nodes have no servers
+
 	logMu sync.Mutex // not mu: a member may log while it is asked something under mu
 	log   strings.Builder
 }
@@ -64,6 +66,7 @@ type node struct {
 	// With simulation.mu.
 	member *Member // nil: it is down
 	life   int
+	front  *front           // nil: it has no server, or is down
 	links  map[uint64]*link // to other nodes
 	peers  []uint64         // those that it connects to
 
@@ -226,8 +229,16 @@ func (m *node) start() error {
 		return int64(time.Since(m.sim.start)) + 1
 	}
 	o.Wall = func() int64 { return time.Now().Add(m.off).UnixNano() }
+	var f *front
+	if m.sim.clients != nil {
+		f = newFront(m.sim, m.id)
+	}
 	o.Deposed = func() {
 		m.deposed.Add(1)
+		if f != nil {
+			<-f.opened
+			f.follow(true)
+		}
 		m.sim.mu.Lock()
 		member := m.member
 		m.sim.mu.Unlock()
@@ -253,9 +264,12 @@ func (m *node) start() error {
 	if m.sim.fault == followerTick {
 		member.done.Go(member.tickOn)
 	}
+	if f != nil {
+		f.start(member)
+	}
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
-	m.member = member
+	m.member, m.front = member, f
 	m.life++
 	m.ping(m.life)
 	return nil
@@ -275,8 +289,8 @@ func (m *node) kill(power bool) {
 	sim := m.sim
 	fmt.Fprintf(sim, "%d is killed; power %v\n", m.id, power)
 	sim.mu.Lock()
-	member := m.member
-	m.member = nil
+	member, f := m.member, m.front
+	m.member, m.front = nil, nil
 	m.life++
 	luck := keptAll()
 	if power {
@@ -286,10 +300,16 @@ func (m *node) kill(power bool) {
 	m.disk = m.disk.Crash(luck)
 	sim.mu.Unlock()
 	m.trouble.goOn() // nothing waits for the disk any more
+	if f != nil {
+		f.crash()
+	}
 	if member != nil {
 		sim.disconnect(m)
 		sim.refuse(m, member.Lead().Term)
 		member.Close() // of its goroutines; its disk is not that of the node any more
+	}
+	if f != nil {
+		f.done.Wait()
 	}
 }
 
@@ -369,10 +389,15 @@ func (sim *simulation) removed(m *node) {
 func (sim *simulation) close() {
 	for _, m := range sim.nodes {
 		if m.member != nil {
+			if m.front != nil {
+				m.front.crash()
+				defer m.front.done.Wait()
+			}
 			sim.must(errors.Join(m.member.Broker().Check(), m.member.Close()))
 			sim.mu.Lock()
 			m.member = nil
 			sim.mu.Unlock()
 		}
 	}
+	time.Sleep(2 * longCut) // until front.carry has ended
 }

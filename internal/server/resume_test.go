@@ -147,6 +147,30 @@ func TestResumeAfterDeath(t *testing.T) {
 	})
 }
 
+// A member that misses its leader for a moment keeps the streams to it, also for commands
+// in progress.
+func TestMissedLeader(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := startResumable(t)
+		c.change(1)
+		m := c.members[2]
+		writes, holds := m.dial(), m.dial()
+		writes.send("put 0 0 60 5\nhe")
+		holds.do("reserve\n", "RESERVED 1 1\nx\n")
+		waits := c.members[0].dial()
+		waits.send("reserve-job 1\nreserve\n")
+		waits.want("NOT_FOUND\nRESERVED 2 1\nx\n")
+		for _, missed := range []Leadership{{Term: c.term}, {Term: c.term + 1}} {
+			m.Follow(missed)
+			synctest.Wait()
+		}
+		m.Follow(Leadership{Leader: 1, Term: c.term})
+		synctest.Wait()
+		writes.do("llo\n", "INSERTED 10\n")
+		holds.do("delete 1\n", "DELETED\n")
+	})
+}
+
 // A leader executes commands when the other members have sent their clients, or after 300
 // ms. If two clients claim a job, the later reservation wins, whichever claim arrives
 // first.

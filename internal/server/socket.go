@@ -209,8 +209,10 @@ func (l *loop) stop(atOnce bool) {
 }
 
 // endAll ends all connections that are older than the nth change of leadership. It routes
-// pending clients, which have waited for that change.
+// pending clients, which have waited for that change. A stream stays until another leader
+// is known: its leader can return, or still has to tell which input it has not used.
 func (l *loop) endAll(reason error, nth uint32) {
+	lead := l.srv.leadership()
 	for _, s := range l.clients.all {
 		switch {
 		case s == nil || s.leads >= nth:
@@ -220,6 +222,7 @@ func (l *loop) endAll(reason error, nth uint32) {
 			l.lose(s, reason)
 		case s.proxy != nil && s.proxy.stream == nil:
 			s.proxy.route()
+		case s.proxy != nil && (lead.Leader == 0 || lead.Term == s.proxy.term):
 		case s.proxy != nil:
 			s.proxy.lose(reason)
 		case s.here:
