@@ -263,7 +263,7 @@ func TestAlertsAreFindings(t *testing.T) {
 	found = (&health.Tube{Ready: 1, Watching: 1, Waits: health.SlowAfter}).Findings(found)
 	found = (&health.Server{Journal: "full", Draining: true, Full: true, MemoryUsed: 1, MemoryLimit: 1,
 		Certificates: []string{""}, RefusedBy: []string{""}, Refused: 1}).Findings(found)
-	found = (&health.Schedule{Problem: "full"}).Findings(found)
+	found = health.ScheduleFindings(found, "nightly", "full", 0)
 	for _, f := range found {
 		alert, ok := alerts[f.Kind]
 		if !ok {

@@ -26,7 +26,7 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 		return page, err
 	}
 	for _, s := range schedules.Schedules {
-		found = (&health.Schedule{Name: s.Name, Problem: s.Problem, Behind: s.Behind}).Findings(found)
+		found = health.ScheduleFindings(found, s.Name, s.Problem, s.Behind)
 	}
 	return r.tubes().Attention(in, found)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -33,24 +32,38 @@ func (r *rig) schedules() {
 	if r.want(200, "GET", "/schedules", "", &all); len(all.Schedules) != 1 || all.Schedules[0].Outcome != "deleted" {
 		r.t.Errorf("%+v", all)
 	}
-	// A run that the server refuses is a finding until the next attempt.
-	attempt := func(drains bool, after time.Duration) (found admin.Attention) {
+	// Runs are findings if the server refuses the job, or if five in a row found the previous
+	// job.
+	for _, test := range []struct {
+		hours  time.Duration
+		drains bool
+		want   string
+	}{
+		{48, true, "schedule nightly cannot put its job: the server is draining and rejects new jobs"},
+		{49, false, ""}, {73, false, ""}, {97, false, ""}, {121, false, ""}, {145, false, ""},
+		{169, false, "the jobs of schedule nightly pile up: the last 5 runs found the previous job ready, delayed or reserved"},
+		{193, false, ""}, // without the previous job
+	} {
 		r.in(func(e *engine.Engine, now int64) {
-			if e.Drain(); !drains {
+			if e.Drain(); !test.drains {
 				e.Undrain()
 			}
-			e.RunSchedules(now, time.Now().Add(after).UnixNano())
+			if test.hours == 193 {
+				e.DeleteJob(e.LastID())
+			}
+			e.RunSchedules(now, time.Now().Add(test.hours*time.Hour).UnixNano())
 		})
+		var found admin.Attention
 		r.want(200, "GET", "/attention", "", &found)
-		return found
-	}
-	if found := attempt(true, 48*time.Hour); found.Kinds["schedule"] != 1 || !slices.ContainsFunc(found.Findings, func(f admin.Finding) bool {
-		return f.Text == "schedule nightly cannot put its job: the server is draining and rejects new jobs"
-	}) {
-		r.t.Errorf("%+v", found)
-	}
-	if found := attempt(false, 49*time.Hour); found.Kinds["schedule"] != 0 {
-		r.t.Errorf("%+v", found)
+		text := ""
+		for _, f := range found.Findings {
+			if f.Kind == "schedule" {
+				text += f.Text
+			}
+		}
+		if text != test.want {
+			r.t.Errorf("after %d h: %q, want %q", test.hours, text, test.want)
+		}
 	}
 	r.want(204, "DELETE", "/schedules/nightly", "", nil)
 	r.want(404, "DELETE", "/schedules/nightly", "", nil)

@@ -234,26 +234,20 @@ func (s *Server) Findings(found []Finding) []Finding {
 	return found
 }
 
-// PilesUpAfter is the number of runs, each of which found the previous job of its
+// pilesUpAfter is the number of runs, each of which found the previous job of its
 // schedule ready, delayed or reserved, after which the jobs of the schedule pile up.
-const PilesUpAfter = 5
+const pilesUpAfter = 5
 
-// A Schedule describes a schedule.
-type Schedule struct {
-	Name    string
-	Problem string // reason why it cannot put its job; empty if it can
-	Behind  uint64 // number of last runs that found the previous job ready, delayed or reserved
-}
-
-// Findings appends the findings of the schedule.
-func (s *Schedule) Findings(found []Finding) []Finding {
-	f := Finding{Kind: "schedule", Severity: Bad, Text: fmt.Sprintf("schedule %s cannot put its job: %s", s.Name, s.Problem)}
-	if s.Problem == "" {
-		f.Severity, f.Count = Warning, s.Behind
-		f.Text = fmt.Sprintf("the jobs of schedule %s pile up: the last %d runs found the previous job ready, delayed or reserved", s.Name, s.Behind)
-	}
-	if s.Problem != "" || s.Behind >= PilesUpAfter {
-		found = append(found, f)
+// ScheduleFindings appends the findings of a schedule. problem is the reason why it cannot
+// put its job, or empty. behind is the number of last runs that found the previous job
+// ready, delayed or reserved.
+func ScheduleFindings(found []Finding, name, problem string, behind uint64) []Finding {
+	switch {
+	case problem != "":
+		found = append(found, Finding{Kind: "schedule", Severity: Bad, Text: fmt.Sprintf("schedule %s cannot put its job: %s", name, problem)})
+	case behind >= pilesUpAfter:
+		found = append(found, Finding{Kind: "schedule", Severity: Warning, Count: behind,
+			Text: fmt.Sprintf("the jobs of schedule %s pile up: the last %d runs found the previous job ready, delayed or reserved", name, behind)})
 	}
 	return found
 }
