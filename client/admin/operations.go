@@ -378,11 +378,11 @@ func (c *Client) ExportTube(ctx context.Context, in *ExportTube) (*Stream, error
 
 // ImportTube is POST /tubes/{tube}/import. Put many jobs into a tube.
 //
-// Each line is a job in JSON, as written by an export: body, priority, time to run and
-// remaining delay. Buried jobs stay buried, and reserved jobs become ready. Ids and
-// counters are new. All jobs go into this tube, whatever tube they name. If a line is
-// invalid or refused, the jobs before it remain, and `done` in the problem is their
-// number.
+// Each line is a job in JSON, as written by an export: body, priority, time to run,
+// remaining delay and failure. Buried jobs stay buried, and reserved jobs become ready.
+// Ids and counters are new. All jobs go into this tube, whatever tube they name. If a
+// line is invalid or refused, the jobs before it remain, and `done` in the problem is
+// their number.
 func (c *Client) ImportTube(ctx context.Context, in *ImportTube) (Imported, error) {
 	return ask[Imported](ctx, c, "POST /tubes/{tube}/import", in)
 }

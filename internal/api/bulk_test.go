@@ -320,14 +320,26 @@ func TestTaskFails(t *testing.T) {
 func TestExportImport(t *testing.T) {
 	r := start(t, Options{})
 	big := strings.Repeat("x", 60_000)
-	r.putAll("mail", "plain", "", "\xff\xfe", "buried", "held", "later", "\u2028</script>", big)
+	r.putAll("mail", "plain", "", "\xff\xfe", "buried", "held", "later", "\u2028</script>", big, `{"error_class":"E","error_message":"m"}`)
 	r.in(func(e *engine.Engine, now int64) {
-		e.BuryJob(4, 9)
+		s := e.Open(nil)
+		attempt := func(id uint64, note string) {
+			e.ReserveJob(now, s, id)
+			e.Note(s, id, []byte(note))
+		}
+		attempt(1, "taken: by the operator")
+		e.ReleaseJob(now, 1, 1024, 0)
+		attempt(4, "SMTPError: 535")
+		e.Bury(s, 4, 9)
+		attempt(6, "again")
+		e.Release(now, s, 6, 0, 0)
+		attempt(7, "not over")
+		e.BuryJob(9, 0)
 		e.AlterJob(now, 6, engine.Alteration{Delay: new(uint32(1000)), Pri: new(uint32(3)), TTR: new(uint32(5))})
 	})
 	r.talk("watch mail", "reserve-job 5")
 	lines := r.want(200, "GET", "/tubes/mail/export", "", nil)
-	if got := r.stream("/tubes/copy/import", "\n"+lines+"\r\n\n"); got != `{"imported":8}` {
+	if got := r.stream("/tubes/copy/import", "\n"+lines+"\r\n\n"); got != `{"imported":9}` {
 		t.Fatal(got)
 	}
 	var jobs []jobjson.Job
@@ -343,10 +355,14 @@ func TestExportImport(t *testing.T) {
 	}
 	got := make(map[string]string)
 	for _, j := range jobs {
-		got[string(j.Bytes())] = fmt.Sprintf("%s %d %d", j.State, j.Priority, j.TTR)
+		text := fmt.Sprintf("%s %d %d", j.State, j.Priority, j.TTR)
+		if f := j.Failure; f != nil {
+			text += fmt.Sprintf(", %s %d %t %s", f.End, f.Attempt, f.Buried > 0, f.Reason)
+		}
+		got[string(j.Bytes())] = text
 	}
-	want := map[string]string{"plain": "ready 1024 60", "": "ready 1024 60", "\xff\xfe": "ready 1024 60", "buried": "buried 9 60", "held": "ready 1024 60",
-		"later": "delayed 3 5", "\u2028</script>": "ready 1024 60", big: "ready 1024 60"}
+	want := map[string]string{"plain": "ready 1024 60, taken 1 false taken: by the operator", "": "ready 1024 60", "\xff\xfe": "ready 1024 60", "buried": "buried 9 60, buried 1 true SMTPError: 535", "held": "ready 1024 60",
+		"later": "delayed 3 5, released 1 false again", "\u2028</script>": "ready 1024 60,  0 false not over", big: "ready 1024 60", `{"error_class":"E","error_message":"m"}`: "buried 0 60,  0 true E: m"}
 	if !maps.Equal(got, want) {
 		t.Errorf("%.200v", got)
 	}
@@ -369,6 +385,11 @@ func TestImportRefused(t *testing.T) {
 		{"/tubes/t/import", strings.Repeat("x", 70_000), 413, "line 1 has more than 65556 bytes", 0},
 		{"/import", `{"body":"x"}`, 400, "line 1: tube: want the name of a tube", 0},
 		{"/import", `{"body":"x","tube":"-t"}`, 400, `line 1: "-t" cannot be the name of a tube`, 0},
+		{"/tubes/t/import", `{"body":"x","failure":{"end":"odd"}}`, 400, "line 1: failure: want the end, the times and the address of an export", 0},
+		{"/tubes/t/import", `{"body":"x","failure":{"address":"odd"}}`, 400, "line 1: failure: want the end", 0},
+		{"/tubes/t/import", `{"body":"x","failure":{"at":-1}}`, 400, "line 1: failure: want the end", 0},
+		{"/tubes/t/import", `{"body":"x","failure":{"policy":"odd"}}`, 400, `line 1: failure: unknown policy "odd"`, 0},
+		{"/tubes/t/import", `{"body":"x","failure":{"at":"1"}}`, 400, "line 1: failure.at: want a whole number", 0},
 	} {
 		code, text := r.sendStream(test.path, test.lines)
 		var p problem

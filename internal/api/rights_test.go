@@ -194,6 +194,21 @@ func TestPartlyVisible(t *testing.T) {
 	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs the right stats on the tube of job 1") {
 		t.Error(got)
 	}
+	// The reason of a failure needs the right to peek, the worker the right on all tubes.
+	who = known["put"]
+	r.stream("/import", `{"tube":"mail","state":"buried","body":"","failure":{"end":"buried","attempt":1,"identity":"worker","address":"192.0.2.7:5","reason":"SMTPError: 535"}}`)
+	for name, want := range map[string]string{"stats mail": "   ", "both mail": "SMTPError SMTPError: 535  ", "stats": "  worker 192.0.2.7:5", "both": "SMTPError SMTPError: 535 worker 192.0.2.7:5"} {
+		who = known[name]
+		var one admin.Job
+		var page admin.Jobs
+		r.want(200, "GET", "/jobs/5", "", &one)
+		r.want(200, "GET", "/tubes/mail/jobs?state=buried", "", &page)
+		for _, j := range append(page.Jobs, one) {
+			if f := j.Failure; f.End != "buried" || fmt.Sprintf("%s %s %s %s", f.Class, f.Reason, f.Identity, f.Address) != want {
+				t.Errorf("%s sees %+v, want %s", name, f, want)
+			}
+		}
+	}
 	who = nil
 	h := newRequest("GET", "/stats", "")
 	if code, _ := r.send(h, ""); code != 401 {

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/decode"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // ndjson is the content type of a stream of jobs, one per line.
@@ -109,8 +112,14 @@ type importer struct {
 	*request
 	lines *bufio.Scanner
 	line  int // number of the last line read
-	batch []jobjson.Job
+	batch []importedJob
 	done  uint64
+}
+
+// An importedJob is a job to put, with the end of its last attempt.
+type importedJob struct {
+	jobjson.Job
+	failure engine.FailureRecord
 }
 
 // read reads the next batch of jobs, and reports whether there can be more.
@@ -124,9 +133,13 @@ func (in *importer) read() (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		j, err := jobjson.Read(text, jobjson.Job{Tube: in.tube, Priority: jobjson.DefaultPriority, TTR: jobjson.DefaultTTR})
+		var j importedJob
+		j.Job, err = jobjson.Read(text, jobjson.Job{Tube: in.tube, Priority: jobjson.DefaultPriority, TTR: jobjson.DefaultTTR})
 		if err == nil {
-			err = in.check(&j)
+			err = in.check(&j.Job)
+		}
+		if err == nil {
+			j.failure, err = failureAgain(&j.Job)
 		}
 		if err != nil {
 			if p, ok := errors.AsType[*problem](err); ok {
@@ -177,7 +190,7 @@ func (in *importer) check(j *jobjson.Job) error {
 
 // put puts the batch, in as many turns as needed.
 func (in *importer) put() error {
-	return each(in.request, in.batch, func(e *engine.Engine, now int64, j jobjson.Job) error {
+	return each(in.request, in.batch, func(e *engine.Engine, now int64, j importedJob) error {
 		err := putAgain(e, now, &j)
 		if err == nil {
 			in.done++
@@ -186,9 +199,46 @@ func (in *importer) put() error {
 	})
 }
 
+// failureAgain returns the record of the failure of a job to put, or nil if it has none.
+// It omits a reason that the body carries.
+func failureAgain(j *jobjson.Job) (engine.FailureRecord, error) {
+	in := j.Failure
+	if in == nil {
+		return nil, nil
+	}
+	f := engine.Failure{Policy: in.Policy, At: in.At * 1000, Took: int64(in.Took * 1000), Attempt: uint32(in.Attempt), Buried: in.Buried * 1000, Identity: in.Identity}
+	for end := engine.Timeout; end <= engine.Taken; end <<= 1 {
+		if end.String() == in.End {
+			f.End = end
+		}
+	}
+	addr, err := netip.ParseAddrPort(in.Address)
+	if (f.End == 0) != (in.End == "") || (err != nil) != (in.Address == "") || min(f.At, f.Took, f.Buried) < 0 {
+		return nil, badRequest("failure: want the end, the times and the address of an export")
+	}
+	f.Address = netip.AddrPortFrom(addr.Addr().WithZone(""), addr.Port())
+	if in.Reason != decode.Reason(j.Bytes()) {
+		f.Note = string(wire.CutNote(in.Reason))
+	}
+	if f == (engine.Failure{}) {
+		return nil, nil
+	}
+	if f.End == 0 {
+		f.Attempt = 0 // otherwise the next attempt could take over the note
+	}
+	if f.At == 0 {
+		f.At = f.Buried
+	}
+	r := f.Append(nil)
+	if !r.Valid() {
+		return nil, badRequest("failure: unknown policy %.40q", in.Policy)
+	}
+	return r, nil
+}
+
 // putAgain puts a job from its description. A reserved job becomes ready.
-func putAgain(e *engine.Engine, now int64, j *jobjson.Job) error {
-	spec := engine.Spec{Pri: j.Priority, Delay: jobjson.DelayAgain(j), TTR: j.TTR, Again: true}
+func putAgain(e *engine.Engine, now int64, j *importedJob) error {
+	spec := engine.Spec{Pri: j.Priority, Delay: jobjson.DelayAgain(&j.Job), TTR: j.TTR, Again: true}
 	buried := j.State == engine.Buried.String()
 	if buried {
 		spec.Delay = max(j.Delay, 1) // so that no waiting worker gets it in this turn
@@ -196,6 +246,9 @@ func putAgain(e *engine.Engine, now int64, j *jobjson.Job) error {
 	id, o := e.PutInto(now, []byte(j.Tube), spec, j.Bytes())
 	if o == engine.OK && buried {
 		o = e.BuryJob(id, j.Priority)
+	}
+	if o == engine.OK && j.failure != nil {
+		o = e.SetFailure(id, j.failure)
 	}
 	return outcomeProblem(o)
 }

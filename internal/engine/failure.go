@@ -266,6 +266,20 @@ func (e *Engine) loggedFailure(i slot) FailureRecord {
 	return e.changedFailures[at:len(e.changedFailures):len(e.changedFailures)]
 }
 
+// SetFailure sets the failure of a job that was exported.
+func (e *Engine) SetFailure(id uint64, r FailureRecord) Outcome {
+	i, j := e.lookup(id)
+	if i == none {
+		return NotFound
+	}
+	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+		return o
+	}
+	e.setFailure(i, r)
+	e.emitState(i, j)
+	return OK
+}
+
 // Note keeps a reason of up to MaxNote bytes with the present attempt of a job that the
 // session has reserved.
 func (e *Engine) Note(s *Session, id uint64, text []byte) Outcome {

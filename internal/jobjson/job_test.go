@@ -34,6 +34,8 @@ func TestRead(t *testing.T) {
 		`{"body":"x","delay":4294967296}`:    "delay: want a number from 0 to 4294967295",
 		`{"body":"x","tube":[]}`:             "tube: want a string",
 		`{"body":1}`:                         "body: want a string",
+		`{"body":"x","failure":{"at":"y"}}`:  "failure.at: want a whole number",
+		`{"body":"x","failure":7}`:           "failure: want an object",
 		`{"body":"\ud800"}`:                  "body: want text in Unicode: a body of other bytes can be sent as body_base64",
 		`{"body_base64":"%"}`:                "body_base64: want base64",
 		`{"body":"x","body_base64":""}`:      "it has both body and body_base64",

@@ -13,18 +13,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// A field is a field of Job.
-type field struct {
-	kind reflect.Type
-	bit  uint32 // one bit per field
-}
-
-// fields are the fields of Job by JSON name.
-var fields = func() map[string]field {
-	all := make(map[string]field)
+// fields has one bit per field of Job, by JSON name.
+var fields = func() map[string]uint32 {
+	all := make(map[string]uint32)
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Job]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		all[name] = field{f.Type, 1 << i}
+		all[name] = 1 << i
 	}
 	return all
 }()
@@ -40,20 +34,20 @@ func unmarshal(object []byte, j *Job) error {
 	}
 	seen := uint32(0)
 	for key := range jsonscan.Members(object) {
-		f, ok := fields[string(key[1:len(key)-1])]
+		bit, ok := fields[string(key[1:len(key)-1])]
 		if !ok {
 			var name string
 			if json.Unmarshal(key, &name) == nil {
-				f, ok = fields[name]
+				bit, ok = fields[name]
 			}
 			if !ok {
 				return fmt.Errorf("unknown member %.40q", name)
 			}
 		}
-		if seen&f.bit != 0 {
+		if seen&bit != 0 {
 			return errors.New("a member is there twice")
 		}
-		seen |= f.bit
+		seen |= bit
 	}
 	return nil
 }
@@ -61,7 +55,7 @@ func unmarshal(object []byte, j *Job) error {
 // whyNot describes an error of package encoding/json.
 func whyNot(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: want %s", e.Field, op.Wanted(fields[e.Field].kind, err))
+		return fmt.Errorf("%s: want %s", e.Field, op.Wanted(e.Type, err))
 	}
 	if _, ok := errors.AsType[op.Wanter](err); ok {
 		return fmt.Errorf("body: want %w", err)

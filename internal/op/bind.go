@@ -236,6 +236,8 @@ func Wanted(t reflect.Type, err error) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "a string"
+	case reflect.Struct:
+		return "an object"
 	case reflect.Map:
 		return "an object whose values are strings"
 	case reflect.Slice:

@@ -49,8 +49,8 @@ func newExport() *cobra.Command {
 }
 
 const importLong = `Put the jobs of FILE, or of standard input, which 'beanpole export' has written. Each job
-keeps its tube, priority, TTR, remaining delay and body. Buried jobs are buried, and reserved
-jobs become ready. Jobs get new ids, and their counters start at zero.
+keeps its tube, priority, TTR, remaining delay, body and last failure. Buried jobs are
+buried, and reserved jobs become ready. Jobs get new ids, and their counters start at zero.
 
 If a line is wrong, the error names it, and the jobs of the lines before it were put. To
 continue there: tail -n +LINE FILE | beanpole import. If the connection is lost, the number
