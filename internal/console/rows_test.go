@@ -78,9 +78,12 @@ func TestRowsMatch(t *testing.T) {
 func TestNames(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	r.put("mail", "x")
+	r.put("mailing", `{"class":"Net::Send"}`)
+	r.put("mailing", `{"class":"Two words"}`)
 	r.put("mailing", "x")
 	for _, test := range []struct{ token, q, want string }{
 		{rootToken, "rel", "releases:"}, {rootToken, "x ti", "x timeouts:"}, {rootToken, "tube:mail,mai", "tube:mail,mail tube:mail,mailing"}, {rootToken, "a state:buried,r", "a state:buried,ready a state:buried,reserved"},
+		{rootToken, "tube:mailing class:", "tube:mailing class:Net::Send"}, {rootToken, "tube:mailing class:Net:", "tube:mailing class:Net::Send"}, {rootToken, "tube:mailing state:buried class:", ""}, {rootToken, "class:", ""}, {mailerToken, "tube:mailing class:", ""},
 		{mailerToken, "tube:m", "tube:mail"}, {rootToken, "", ""}, {rootToken, "a ", ""}, {rootToken, "user.id:1", ""}, {rootToken, "<b", ""},
 	} {
 		var got []string

@@ -94,6 +94,9 @@ func namesPage(r *request) (*page, error) {
 		}
 	case strings.HasPrefix(q[start:], "state:"):
 		names = op.States
+	case strings.HasPrefix(q[start:], "class:"):
+		at = start + len("class:") // a class can contain colons
+		before, last, names = q[:at], q[at:], r.classesIn(q[:start])
 	case at > start:
 		names = nil
 	}
@@ -104,6 +107,25 @@ func namesPage(r *request) (*page, error) {
 		}
 	}
 	return newPage("names", "Names", "", choices), nil
+}
+
+// classesIn returns the classes of a sample of the jobs in the tube that a search names.
+func (r *request) classesIn(search string) (names []string) {
+	asked, err := query.Parse(search)
+	if err != nil || len(asked.Tubes) != 1 {
+		return nil
+	}
+	in := admin.ListClasses{OfTube: admin.OfTube{Tube: asked.Tubes[0]}}
+	if len(asked.States) == 1 {
+		in.State = asked.States[0]
+	}
+	found, _ := r.api().ListClasses(r.Context(), &in) // empty without the rights, or for a pattern of tubes
+	for _, c := range found.Classes {
+		if c.Class != "" && !strings.ContainsAny(c.Class, " \"") { // a word in a search
+			names = append(names, c.Class)
+		}
+	}
+	return names
 }
 
 // searchPage searches for jobs, up to the limits of one response of the API.
