@@ -19,8 +19,9 @@ type Job struct {
 	// TTR are set. Otherwise Facts is nil.
 	Facts *JobStats
 
-	// Reason is the reason for the next Release or Bury of the job. It is sent as a note in
-	// the same round trip, if the server supports notes. See [Conn.Note].
+	// Reason is the reason for the next Release or Bury of the job. The first 200 bytes are
+	// sent in the same round trip, with spaces in place of control characters. Servers other
+	// than beanpole get no reason.
 	Reason string
 
 	conn  *Conn
@@ -131,7 +132,7 @@ func (c *Conn) giveBack(ctx context.Context, q request, delay time.Duration, rea
 	if q.Delay, err = seconds("delay", delay); err != nil {
 		return c.fail(&q, err)
 	}
-	note := noteRequest(q.ID, reason)
+	note := request{Command: wire.Command{Op: wire.Note, ID: q.ID, Text: wire.CutNote(reason)}, want: wire.Noted}
 	if len(note.Text) == 0 {
 		return c.call(ctx, &q)
 	}
@@ -152,19 +153,6 @@ func (c *Conn) giveBack(ctx context.Context, q request, delay time.Duration, rea
 	errs := make([]error, 2)
 	c.many(ctx, errs, 0, "", func(i int, r *request) { *r = [...]request{note, q}[i] }, nil)
 	return errs[1]
-}
-
-// Note keeps a reason with the present attempt of a job that this connection has
-// reserved. Of the text, the server gets the first 200 bytes, with spaces in place of
-// control characters. Servers other than beanpole return [ErrUnknownCommand]. To send a
-// reason with a release or bury in one round trip, set [Job.Reason].
-func (c *Conn) Note(ctx context.Context, id uint64, text string) error {
-	q := noteRequest(id, text)
-	return c.call(ctx, &q)
-}
-
-func noteRequest(id uint64, text string) request {
-	return request{Command: wire.Command{Op: wire.Note, ID: id, Text: wire.CutNote(text)}, want: wire.Noted}
 }
 
 // Bury sets aside a job that this connection has reserved, with a new priority, until it

@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -48,7 +47,7 @@ func (c *commands) Jobs(ctx context.Context, of Selection) iter.Seq2[*JobStats, 
 				})
 			})
 			if err != nil {
-				yield(nil, tooLong(&q, err))
+				yield(nil, err)
 				return
 			}
 			for i := range jobs {
@@ -109,8 +108,7 @@ func (c *commands) manageIdle(ctx context.Context, q *request, of Selection, err
 	if err == nil && of.State == StateReserved {
 		err = fmt.Errorf("%w: reserved jobs cannot be selected", ErrInvalid)
 	}
-	n, err = c.askNumber(ctx, q, cmp.Or(err, of.describe(q)))
-	return n, tooLong(q, err)
+	return c.askNumber(ctx, q, cmp.Or(err, of.describe(q)))
 }
 
 // describe sets the selection in a command.
@@ -122,13 +120,4 @@ func (of Selection) describe(q *request) (err error) {
 	}
 	q.Count, err = count(of.Limit)
 	return cmp.Or(err, CheckTube(of.Tube))
-}
-
-// tooLong turns the error of a command that is too long for the server into that of an
-// unknown command.
-func tooLong(q *request, err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && errors.Is(err, ErrBadFormat) && len(wire.AppendCommand(nil, &q.Command)) > wire.MaxLine {
-		e.Err = fmt.Errorf("%w: %w", ErrUnknownCommand, e.Err)
-	}
-	return err
 }

@@ -244,13 +244,6 @@ func TestReason(t *testing.T) {
 				}
 			}
 		}
-		err := c.Note(ctx, id, "why")
-		if want := client.ErrNotFound; notes && !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
-		if want := client.ErrUnknownCommand; !notes && !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
 	})
 }
 

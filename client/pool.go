@@ -210,30 +210,32 @@ func (p *Pool) freeSlot() {
 // caller must do one of these. Canceling the context loses no job, and does not affect
 // other jobs of the pool.
 func (p *Pool) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
-	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.Reserve(ctx)) })
+	return first(p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.Reserve(ctx)) }))
 }
 
 // ReserveTimeout is [Pool.Reserve] with a timeout, like [Conn.ReserveTimeout].
 func (p *Pool) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...string) (*Job, error) {
-	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.ReserveTimeout(ctx, d)) })
+	return first(p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.ReserveTimeout(ctx, d)) }))
 }
 
 // ReserveMany is [Conn.ReserveMany] for these tubes, or for "default" if there are none.
 // The jobs share one connection until the last of them is finished; [DeleteJobs] deletes
 // all at once.
 func (p *Pool) ReserveMany(ctx context.Context, limit int, d time.Duration, tubes ...string) ([]*Job, error) {
-	var jobs []*Job
-	_, err := p.reserve(ctx, tubes, func(c *Conn) (_ []*Job, err error) {
-		jobs, err = c.ReserveMany(ctx, limit, d)
-		return jobs, err
-	})
-	return jobs, err
+	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return c.ReserveMany(ctx, limit, d) })
 }
 
 func one(job *Job, err error) ([]*Job, error) { return []*Job{job}, err }
 
+func first(jobs []*Job, err error) (*Job, error) {
+	if err != nil {
+		return nil, err
+	}
+	return jobs[0], nil
+}
+
 // reserve leases a connection to the jobs that f reserves, and returns the jobs.
-func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*Job, error)) (*Job, error) {
+func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*Job, error)) ([]*Job, error) {
 	c, err := p.take("")
 	if err != nil {
 		return nil, connectError(p.addr, err)
@@ -249,7 +251,7 @@ func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*
 			for _, job := range jobs {
 				job.lease = l
 			}
-			return jobs[0], nil
+			return jobs, nil
 		}
 	}
 	p.put(c)
