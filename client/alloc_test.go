@@ -31,7 +31,7 @@ func TestAllocs(t *testing.T) {
 		{"reserve and delete", 2, func() { must(t, get(c.ReserveTimeout(ctx, 0)).Delete(ctx)) }},
 		{"put, delete and reserve", 4, func() {
 			get(c.Put(ctx, job))
-			id = get(c.DeleteAndReserve(ctx, []uint64{id}, 1, client.Never, nil))[0].ID
+			id = get(c.DeleteAndReserve(ctx, []uint64{id}, 1, nil))[0].ID
 		}},
 	} {
 		if got := testing.AllocsPerRun(100, tc.do); got > tc.want {

@@ -50,27 +50,28 @@ func (s *stream) knows(op wire.Op) bool { return slices.Contains(s.caps, op.Stri
 //
 // With beanpole, it sends one command; with other servers, it sends a command per job.
 func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*Job, error) {
-	return c.DeleteAndReserve(ctx, nil, limit, d, nil)
+	return c.deleteAndReserve(ctx, nil, limit, d, nil)
 }
 
-// DeleteAndReserve deletes jobs and reserves up to limit others, in one round trip. A
-// worker uses it between jobs. If deleted is not nil, it is called for each delete with
-// its index in ids and its result, before the reserve waits; it must not use the
-// connection. The end of ctx ends only the wait, so that the results of the deletes are
-// known. If d is 0, ctx has no effect. The jobs are reserved as by [Conn.ReserveMany].
-func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d time.Duration, deleted func(i int, err error)) ([]*Job, error) {
+// DeleteAndReserve deletes jobs and reserves up to limit others that are ready, in one
+// round trip. A worker uses it between jobs. It does not wait for a job: if none is ready,
+// the error is [ErrTimedOut]. If deleted is not nil, it is called for each delete with its
+// index in ids and its result; it must not use the connection. The jobs are reserved as by
+// [Conn.ReserveMany].
+func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, deleted func(i int, err error)) ([]*Job, error) {
+	if deleted == nil {
+		deleted = func(int, error) {}
+	}
+	return c.deleteAndReserve(ctx, ids, limit, 0, deleted)
+}
+
+// deleteAndReserve waits up to d for a job. If there are deletes, d is 0.
+func (c *Conn) deleteAndReserve(ctx context.Context, ids []uint64, limit int, d time.Duration, deleted func(i int, err error)) ([]*Job, error) {
 	q, err := reserveRequest(limit, d)
 	if err != nil {
 		return nil, c.fail(&q, err)
 	}
-	if deleted == nil {
-		deleted = func(int, error) {}
-	}
-	turn := ctx
-	if len(ids) > 0 {
-		turn = context.Background()
-	}
-	if err := c.acquire(turn); err != nil {
+	if err := c.acquire(ctx); err != nil {
 		for i := range ids {
 			deleted(i, c.deleteError(ids[i], err))
 		}
@@ -80,17 +81,11 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 	t := &c.batchReserve
 	t.q, t.max, t.ids, t.deleted = q, min(limit, wire.MaxBatch), ids, deleted
 	defer t.clear()
-	if d == 0 && len(ids) > 0 && ctx.Err() == nil {
-		ctx = context.WithoutCancel(ctx)
-	}
 	var retry retrier
 	switch {
 	case len(ids) == 0:
-	case c.stream == nil || c.stream.stale() || ctx.Err() != nil || t.max > 1 && c.stream.caps == nil || len(ids)+t.reserves() >= maxInFlight:
-		t.deleteAlone(context.WithoutCancel(ctx), 0, 0)
-		if ctx.Err() != nil {
-			return nil, c.fail(&q, context.Cause(ctx))
-		}
+	case c.stream == nil || c.stream.stale() || t.max > 1 && c.stream.caps == nil || len(ids)+t.reserves() >= maxInFlight:
+		t.deleteAlone(ctx, 0, 0)
 	default:
 		err := t.send(ctx)
 		if err == nil {
@@ -106,7 +101,7 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 			}
 			return nil, c.fail(&q, err)
 		}
-		t.deleteAlone(context.WithoutCancel(ctx), t.answered, t.sent)
+		t.deleteAlone(ctx, t.answered, t.sent)
 	}
 	end := q.end()
 	err = c.attempts(ctx, "", true, &retry, func() error {
@@ -143,8 +138,7 @@ func (c *Conn) deleteError(id uint64, err error) error {
 type batchReserve struct {
 	batch
 	conn    *Conn
-	until   context.Context // ends the wait
-	ids     []uint64        // to be deleted first
+	ids     []uint64 // to be deleted first
 	deleted func(i int, err error)
 	q       request
 	max     int
@@ -183,14 +177,8 @@ func (t *batchReserve) send(ctx context.Context) error {
 	c := t.conn
 	// The jobs received before were lost with the connection.
 	t.jobs, t.no, t.alloc = nil, nil, allocator{conn: c, left: t.max}
-	t.n, t.sent, t.answered, t.wait = len(t.ids)+t.reserves(), 0, 0, 0
-	deleting := ctx
-	if t.until = ctx; len(t.ids) > 0 {
-		deleting = context.Background()
-	} else {
-		t.wait = t.q.wait
-	}
-	return c.check(c.stream.pipeline(deleting, &t.batch))
+	t.n, t.sent, t.answered, t.wait = len(t.ids)+t.reserves(), 0, 0, t.q.wait
+	return c.check(c.stream.pipeline(ctx, &t.batch))
 }
 
 // appendCommand appends command i.
@@ -212,7 +200,12 @@ func (t *batchReserve) appendCommand(dst []byte, i int) []byte {
 func (t *batchReserve) takeReply(i int, r *wire.Reply) error {
 	switch {
 	case i < len(t.ids):
-		return t.takeDelete(i, r)
+		var err error
+		if r.Kind != wire.Deleted {
+			err = t.conn.deleteError(t.ids[i], replyError(r))
+		}
+		t.deleted(i, err)
+		return nil
 	case r.Kind == wire.Reserved:
 		t.jobs = append(t.jobs, t.alloc.job(r))
 		return nil
@@ -244,19 +237,6 @@ func (t *batchReserve) takeReply(i int, r *wire.Reply) error {
 		t.jobs = append(t.jobs, t.alloc.job(r))
 	}
 	return nil
-}
-
-// takeDelete handles the reply to a delete. The wait starts after the last delete.
-func (t *batchReserve) takeDelete(i int, r *wire.Reply) (err error) {
-	if r.Kind != wire.Deleted {
-		err = t.conn.deleteError(t.ids[i], replyError(r))
-	}
-	if t.deleted(i, err); i < len(t.ids)-1 {
-		return nil
-	}
-	s := t.conn.stream
-	s.end(nil) // ctx ends only the wait
-	return s.begin(t.until, t.q.wait)
 }
 
 // answer returns the jobs, or the reason why there are none.

@@ -348,7 +348,7 @@ func TestIdleConnectionClosedDelete(t *testing.T) {
 	serveAgain(t, srv, nil)
 	get(dial(t, srv.Addr, nil).Put(ctx, client.NewJob{}))
 	var deleted error
-	get(c.DeleteAndReserve(ctx, []uint64{99}, 1, client.Never, func(_ int, err error) { deleted = err }))
+	get(c.DeleteAndReserve(ctx, []uint64{99}, 1, func(_ int, err error) { deleted = err }))
 	c.Close() // so that the server does not wait for it
 	wantErr(t, deleted, client.ErrNotFound)
 }
@@ -379,7 +379,7 @@ func TestDeleteAgain(t *testing.T) {
 	many := func(ctx context.Context, c *client.Conn) error { return c.DeleteMany(ctx, []uint64{7, 8, 9}) }
 	withReserve := func(ctx context.Context, c *client.Conn) error {
 		errs := make([]error, 3)
-		jobs, err := c.DeleteAndReserve(ctx, []uint64{7, 8, 9}, 1, 0, func(i int, err error) { errs[i] = err })
+		jobs, err := c.DeleteAndReserve(ctx, []uint64{7, 8, 9}, 1, func(i int, err error) { errs[i] = err })
 		if err != nil || len(jobs) != 1 || jobs[0].ID != 10 {
 			t.Errorf("reserved %v, %v", jobs, err)
 		}

@@ -46,7 +46,7 @@ func FuzzReplies(f *testing.F) {
 		c.ListTubes(ctx)
 		firstListed(ctx, c, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5})
 		c.FlushTube(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5})
-		c.DeleteAndReserve(ctx, []uint64{1, 2}, 2, client.Never, nil)
+		c.DeleteAndReserve(ctx, []uint64{1, 2}, 2, nil)
 		c.ReserveMany(ctx, 2, 0)
 		c.Caps(ctx)
 	})

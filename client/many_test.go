@@ -167,7 +167,7 @@ func TestBatches(t *testing.T) {
 		wantErr(t, second(c.ReserveMany(ctx, 0, 0)), client.ErrInvalid)
 		got := get(c.ReserveMany(ctx, 100, time.Minute))
 		for len(got) < 200 { // a batch can have fewer jobs
-			got = append(got, get(c.DeleteAndReserve(ctx, nil, 200-len(got), client.Never, nil))...)
+			got = append(got, get(c.ReserveMany(ctx, 200-len(got), client.Never))...)
 		}
 		for i, job := range got {
 			if job.ID != ids[i] || !bytes.Equal(job.Body, jobs[i].Body) {
@@ -181,7 +181,7 @@ func TestBatches(t *testing.T) {
 		must(t, c.DeleteMany(ctx, ids[:200]))
 		last := get(c.ReserveMany(ctx, 2, 0))
 		told := 0
-		more := get(c.DeleteAndReserve(ctx, []uint64{last[0].ID, 0, last[1].ID}, 3, 0, func(i int, err error) {
+		more := get(c.DeleteAndReserve(ctx, []uint64{last[0].ID, 0, last[1].ID}, 3, func(i int, err error) {
 			if told++; (i == 1) != errors.Is(err, client.ErrNotFound) || i != 1 && err != nil {
 				t.Errorf("delete %d: %v", i, err)
 			}
@@ -191,7 +191,7 @@ func TestBatches(t *testing.T) {
 		}
 		must(t, c.DeleteMany(ctx, ids[202+len(more):]))
 		wantErr(t, second(c.ReserveMany(ctx, 5, 0)), client.ErrTimedOut)
-		wantErr(t, second(c.DeleteAndReserve(ctx, []uint64{more[0].ID}, 5, time.Second, nil)), client.ErrTimedOut)
+		wantErr(t, second(c.DeleteAndReserve(ctx, []uint64{more[0].ID}, 5, nil)), client.ErrTimedOut)
 	})
 }
 
@@ -211,7 +211,7 @@ func TestBatchesAtOnce(t *testing.T) {
 		ids = append(ids, job.ID)
 	}
 	writes = 0
-	if jobs := get(c.DeleteAndReserve(ctx, ids, n, client.Never, nil)); len(ids) != n || len(jobs) != n || writes != 1 {
+	if jobs := get(c.DeleteAndReserve(ctx, ids, n, nil)); len(ids) != n || len(jobs) != n || writes != 1 {
 		t.Errorf("%d jobs, then %d with %d writes", len(ids), len(jobs), writes)
 	}
 }

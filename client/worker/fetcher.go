@@ -167,7 +167,7 @@ func (f *fetcher) deleteFrom(l *line) {
 		}
 		if len(f.idle) > 0 && !f.fetching && f.retry == nil && !l.retired && f.ctx.Err() == nil {
 			n := f.limit(l, len(f.idle))
-			jobs, err := l.DeleteAndReserve(f.ctx, ids, n, 0, deleted)
+			jobs, err := l.DeleteAndReserve(context.WithoutCancel(f.ctx), ids, n, deleted)
 			f.fetched(reserved{l, n, jobs, err})
 			continue
 		}
