@@ -81,30 +81,18 @@ func (c *Conn) deleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 	t := &c.batchReserve
 	t.q, t.max, t.ids, t.deleted = q, min(limit, wire.MaxBatch), ids, deleted
 	defer t.clear()
-	var retry retrier
 	switch {
 	case len(ids) == 0:
 	case c.stream == nil || c.stream.stale() || t.max > 1 && c.stream.caps == nil || len(ids)+t.reserves() >= maxInFlight:
 		t.deleteAlone(ctx, 0, 0)
 	default:
-		err := t.send(ctx)
-		if err == nil {
+		if t.send(ctx) == nil {
 			return t.answer()
-		}
-		if err = retry.next(ctx, c, err); err != nil {
-			for i := t.answered; i < len(ids); i++ {
-				why := err
-				if i < t.sent {
-					why = unknown(err)
-				}
-				deleted(i, c.deleteError(ids[i], why))
-			}
-			return nil, c.fail(&q, err)
 		}
 		t.deleteAlone(ctx, t.answered, t.sent)
 	}
 	end := q.end()
-	err = c.attempts(ctx, "", true, &retry, func() error {
+	err = c.attempts(ctx, "", true, func() error {
 		t.q.waitUntil(end)
 		if t.max > 1 && c.stream.caps == nil {
 			if err := c.check(c.stream.ask(ctx)); err != nil {

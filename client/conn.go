@@ -190,7 +190,7 @@ func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 	var r wire.Reply
 	end := q.end()
 	maybe := false // whether an earlier attempt might have deleted the job
-	err := c.attempts(ctx, q.tube, q.Op.Repeatable(), new(retrier), func() error {
+	err := c.attempts(ctx, q.tube, q.Op.Repeatable(), func() error {
 		q.waitUntil(end)
 		sent, err := c.stream.exchange(ctx, &q.Command, q.wait, &r)
 		if err = c.check(err); err != nil && sent && !q.Op.Repeatable() {
@@ -217,7 +217,8 @@ func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 
 // attempts calls f with a connection that uses the tube, until f succeeds or must not be
 // called again. It checks the connection after each error of f.
-func (c *Conn) attempts(ctx context.Context, tube string, repeatable bool, retry *retrier, f func() error) error {
+func (c *Conn) attempts(ctx context.Context, tube string, repeatable bool, f func() error) error {
+	var retry retrier
 	for {
 		err := c.ready(ctx, tube, repeatable)
 		if err == nil {

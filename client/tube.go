@@ -27,7 +27,7 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 		return c.fail(&q, err)
 	}
 	defer c.release()
-	err := c.attempts(ctx, "", true, new(retrier), func() error {
+	err := c.attempts(ctx, "", true, func() error {
 		refused, err := setTubes(ctx, c.stream, watchCommands(c.watched, tubes))
 		return c.check(cmp.Or(err, refused)) // the watched tubes are unknown after a refusal
 	})
