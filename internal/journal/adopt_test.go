@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// writeTheirs writes files of beanstalkd with jobs that have these ids.
+// writeTheirs writes beanstalkd's files with jobs of the given ids.
 func writeTheirs(t *testing.T, fsys vfs.FS, dir string, ids ...uint64) {
 	t.Helper()
 	eng := engine.New(engine.Options{})
@@ -74,8 +74,8 @@ func removeTheirs(t *testing.T, fsys vfs.FS, dir string) {
 	}
 }
 
-// interruptAdoption returns the disk after a power cut that interrupts the takeover of the
-// files there, when the journal contains some of the jobs.
+// interruptAdoption returns the disk after a power cut during the adoption, with some of
+// the jobs in the journal.
 func interruptAdoption(t *testing.T, disk *memfs.FS) *memfs.FS {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -95,8 +95,8 @@ func interruptAdoption(t *testing.T, disk *memfs.FS) *memfs.FS {
 	}
 }
 
-// A beanstalkd that is started after an interrupted takeover deletes jobs and files. Those
-// jobs do not come back.
+// A beanstalkd that starts after an interrupted adoption deletes jobs and files. Those
+// jobs do not return.
 func TestAdoptAfterBeanstalkdWentOn(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3)
@@ -107,8 +107,8 @@ func TestAdoptAfterBeanstalkdWentOn(t *testing.T) {
 	wantJobs(t, fsys, "/", "3 / 3, 4 / 4")
 }
 
-// After an interrupted takeover the journal is incomplete: it is not read, and without the
-// files of beanstalkd no server starts.
+// After an interrupted adoption the journal is incomplete: it is not read, and without
+// beanstalkd's files no server starts.
 func TestAdoptFilesGone(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3)
@@ -129,7 +129,7 @@ func TestAdoptFilesGone(t *testing.T) {
 }
 
 // Files of beanstalkd next to a journal stop the start, and nothing is changed. A file
-// that was taken over earlier is not overwritten.
+// that was adopted earlier is not overwritten.
 func TestAdoptOtherFiles(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3, 4, 5)
@@ -156,11 +156,11 @@ func TestAdoptOtherFiles(t *testing.T) {
 	after := strings.Join(contents(t, fsys), "\n")
 	for _, file := range first {
 		if !strings.Contains(after, file) {
-			t.Errorf("%.40q is not there any more", file)
+			t.Errorf("%.40q is missing", file)
 		}
 	}
 	if strings.Count(after, "beanstalkd-binlog.1.2 ") != 1 {
-		t.Errorf("the second copy has no name of its own: %q", after)
+		t.Errorf("the second copy has the name of the first: %q", after)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// append appends changes as a turn of the broker does.
+// append appends changes like a turn of the broker.
 func (b *bench) append() error {
 	changes := b.eng.TakeChanges()
 	defer b.eng.RecycleChanges(changes)

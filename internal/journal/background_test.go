@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// wake does the turns that the journal asks for, and no others, for ten seconds. The first
-// is at next.
+// wake runs the turns that the journal requests, and no others, for ten seconds. The
+// first is at next.
 func (b *bench) wake(next int64) {
 	b.tb.Helper()
 	for until := b.now + 10*healPause; next < until; {
@@ -66,6 +66,6 @@ func TestUnpromisedSyncFailsAtRest(t *testing.T) {
 	next := b.turn(func() { b.put(engine.Spec{}, segment/2) })
 	b.wake(next)
 	if err := b.log.files.Err(); err != nil || b.log.Stats().Current == before {
-		t.Errorf("it has not healed: %v", err)
+		t.Errorf("it did not heal: %v", err)
 	}
 }

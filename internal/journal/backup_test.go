@@ -15,8 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A chain is a queue whose worker puts the next job, and then deletes the current one. At
-// any time it contains one job or two successive ones.
+// A chain is a queue whose worker puts the next job, and then deletes the current one. It
+// always contains one job or two successive ones.
 type chain struct {
 	journal *Journal
 	broker  *broker.Broker
@@ -47,7 +47,7 @@ func (c *chain) step(t *testing.T) {
 	}
 }
 
-// checkCopy checks a copy of a chain, from whose job first on it must be.
+// checkCopy checks a copy of a chain. Its jobs must be first or later.
 func checkCopy(t *testing.T, fsys vfs.FS, dir string, first uint64) {
 	t.Helper()
 	e := engine.New(engine.Options{})
@@ -59,12 +59,12 @@ func checkCopy(t *testing.T, fsys vfs.FS, dir string, first uint64) {
 		ids = append(ids, c.ID)
 	}
 	if len(ids) == 0 || len(ids) > 2 || len(ids) == 2 && ids[0]+1 != ids[1] && ids[0] != ids[1]+1 || e.LastID() < first {
-		t.Errorf("in the copy there are the jobs %d, the last was %d; want one, or two that follow each other, from %d on", ids, e.LastID(), first)
+		t.Errorf("the copy has the jobs %d, last id %d; want one or two successive jobs, from %d on", ids, e.LastID(), first)
 	}
 }
 
-// A backup contains the queue at a time after the start of the backup, whatever is
-// written and cleaned during the backup.
+// A backup contains the queue at a time after the start of the backup, regardless of
+// writes and cleaning during the backup.
 func TestBackupOfBusyQueue(t *testing.T) {
 	dir := t.TempDir()
 	c := newChain(t, vfs.OS, dir)
@@ -106,7 +106,7 @@ func TestBackupOfBusyQueue(t *testing.T) {
 	}
 }
 
-// An archive that is cut, or has something else in it, is an error.
+// A truncated archive, or one with other contents, is an error.
 func TestReadBackupInvalid(t *testing.T) {
 	disk := memfs.New()
 	must := func(err error) {
@@ -160,7 +160,7 @@ func TestReadBackupInvalid(t *testing.T) {
 	must(c.broker.Close())
 }
 
-// brokenReader is a connection that was cut.
+// brokenReader is an interrupted connection.
 type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

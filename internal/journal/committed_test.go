@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// sent returns changes as another member gets them.
+// sent returns changes as another member receives them.
 func sent(t testing.TB, changes []engine.Change) (got []engine.Change) {
 	t.Helper()
 	for i := range changes {
@@ -100,14 +100,14 @@ func TestHotJob(t *testing.T) {
 		toggle()
 	}
 	if st := l.log.Stats(); st.Oldest < begins+3 {
-		t.Errorf("cleaning does not go on: the oldest segment is %d, was %d", st.Oldest, begins)
+		t.Errorf("cleaning does not continue: the oldest segment is %d, was %d", st.Oldest, begins)
 	}
 	l.log.Rewrite()
 	for range 51 {
 		toggle()
 	}
 	if l.log.rewrite != nil {
-		t.Error("rewriting does not end")
+		t.Error("the rewrite does not end")
 	}
 	if err := l.log.Check(); err != nil {
 		t.Fatal(err)
@@ -188,12 +188,12 @@ func TestLeaveCluster(t *testing.T) {
 		t.Errorf("the dump is %+v", entries)
 	}
 	if _, err := New(Options{}).Open(disk, "/", engine.New(engine.Options{})); !errors.Is(err, ErrOfMember) {
-		t.Fatalf("it is opened as that of a single server: %v", err)
+		t.Fatalf("a single server opened it: %v", err)
 	}
 	if _, last, err := ReadApplied(disk, "/"); err != nil || last != at {
-		t.Fatalf("then it has %+v, %v", last, err)
+		t.Fatalf("after that: %+v, %v", last, err)
 	}
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second call has no effect
 		if _, err := Release(disk, "/"); err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,8 @@ func TestAppliedIsRewritten(t *testing.T) {
 	}
 }
 
-// A member takes nothing over from a beanstalkd: the others would not have it.
+// A member does not adopt beanstalkd's files, because the other members would lack the
+// jobs.
 func TestMemberTakesNothingOver(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3)

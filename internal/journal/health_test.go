@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A sick bench has a disk that can be full or fail, and a log to read.
+// A sick bench has a disk that can be full or fail, and a readable log.
 type sickBench struct {
 	bench
 	disk *memfs.FS
@@ -30,13 +30,13 @@ func newSickBench(t *testing.T) *sickBench {
 	return b
 }
 
-// tryPut puts a job of so many bytes and returns the outcome.
+// tryPut puts a job of size bytes and returns the outcome.
 func (b *sickBench) tryPut(size int) (o engine.Outcome) {
 	b.turn(func() { _, o = b.eng.Put(b.now, b.s, engine.Spec{TTR: 9}, make([]byte, size)) })
 	return o
 }
 
-// fill puts jobs until that is refused, and returns why.
+// fill puts jobs until one is refused, and returns the outcome.
 func (b *sickBench) fill(size int) (o engine.Outcome) {
 	for o == engine.OK {
 		o = b.tryPut(size)
@@ -54,7 +54,7 @@ func (b *sickBench) wantHealth(want string) {
 	}
 }
 
-// wantRefusal wants jobs to be refused, or not.
+// wantRefusal checks whether the journal refuses jobs.
 func (b *sickBench) wantRefusal(want bool) {
 	b.tb.Helper()
 	if err := b.log.Stats().Refusal; (err != nil) != want {
@@ -66,7 +66,7 @@ func (b *sickBench) wantRefusal(want bool) {
 func (b *sickBench) wantSaid(line string, times int) {
 	b.tb.Helper()
 	if n := strings.Count(b.said.String(), line); n != times {
-		b.tb.Errorf("it said %d times %q, want %d:\n%s", n, line, times, &b.said)
+		b.tb.Errorf("%d log lines with %q, want %d:\n%s", n, line, times, &b.said)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestHealthIsTold(t *testing.T) {
 				b.wantSaid("journal has room again", round)
 			}
 			if o := b.tryPut(1000); o != engine.OK {
-				t.Errorf("put when all is well: outcome %d", o)
+				t.Errorf("put without faults: outcome %d", o)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestHealthOfLargeJobs(t *testing.T) {
 // While puts of a size are refused, the journal stays full: room for the job without room for
 // its delete does not count.
 func TestFullUntilAPutFits(t *testing.T) {
-	for size := 1000; size < 1060; size++ { // at some of them, only the delete has no room
+	for size := 1000; size < 1060; size++ { // for some sizes, only the delete has no room
 		b := newSickBench(t)
 		b.disk.SetLimit(b.disk.Used() + 8*segment)
 		b.fill(size)
@@ -166,8 +166,8 @@ func TestFullUntilAPutFits(t *testing.T) {
 	}
 }
 
-// On a full disk the journal tries to create a file once in a while, not for each put,
-// and uses no sequence for it.
+// On a full disk the journal tries to create a file at intervals, not for each put, and
+// uses no sequence number for it.
 func TestFullDiskIsNotAsked(t *testing.T) {
 	b := newSickBench(t)
 	b.disk.SetLimit(b.disk.Used() + 8*segment)
@@ -188,11 +188,11 @@ func TestFullDiskIsNotAsked(t *testing.T) {
 	b.rest()
 	for b.log.Stats().Current == before {
 		if o := b.tryPut(1000); o != engine.OK {
-			t.Fatalf("a put when there is room again: outcome %d", o)
+			t.Fatalf("a put after there is room again: outcome %d", o)
 		}
 	}
 	if after := b.log.Stats().Current; after != before+1 {
-		t.Errorf("after segment %d comes %d", before, after)
+		t.Errorf("segment %d is followed by %d", before, after)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestStatesOnFullDisk(t *testing.T) {
 		n := 0
 		for ; do() == engine.OK; n++ {
 		}
-		if states := b.log.space.states.want; n < states/4-1 || n > 8*states { // a record rarely takes all of its room
+		if states := b.log.space.states.want; n < states/4-1 || n > 8*states { // a record rarely uses all of its room
 			t.Errorf("round %d: %d changes of three were done, with room for %d states", round, n, states)
 		}
 		if o := b.tryPut(10); o != engine.OutOfMemory {
@@ -237,8 +237,8 @@ func TestStatesOnFullDisk(t *testing.T) {
 	b.disk.SetLimit(0)
 }
 
-// An error of the background is over when it has worked once, though each turn gives it
-// something to do again.
+// An error of the background ends when the background has succeeded once, even if each
+// turn gives it more work.
 func TestBackgroundWorksAgain(t *testing.T) {
 	b := newSickBench(t)
 	b.tryPut(segment / 2)
@@ -249,7 +249,7 @@ func TestBackgroundWorksAgain(t *testing.T) {
 	b.wantRefusal(false)
 	for range 3 {
 		b.now += healPause
-		b.tryPut(segment / 2) // which takes the segment that was made ahead
+		b.tryPut(segment / 2) // uses the preallocated segment
 	}
 	b.wantHealth("")
 }

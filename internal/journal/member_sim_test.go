@@ -16,19 +16,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// planted is a mistake that the simulation must find.
+// planted is a mistake that the simulation must detect.
 type planted int
 
 const (
 	nothing         planted = iota
-	cleanedInFlight         // cleaning does not know what is in flight
-	putNotCounted           // a segment may go that has a job whose deletion is in flight
+	cleanedInFlight         // cleaning ignores changes in flight
+	putNotCounted           // a segment can be removed that has a job whose deletion is in flight
 	cutUnsynced             // the log is cut at a mark that is not durable
 	markFirst               // the mark comes before the facts of its entry
 )
 
-// The journals of members contain the committed changes, whatever is in flight, dropped,
-// cleaned or failing.
+// The journals of members contain the committed changes, regardless of changes in flight,
+// dropped changes, cleaning and faults.
 func TestMembers(t *testing.T) {
 	var seen tally
 	const enough = 15
@@ -39,14 +39,14 @@ func TestMembers(t *testing.T) {
 	}, 3171598197, 3669338716)
 	t.Logf("%+v", seen)
 	if seeds.Enough(ran, enough) && (seen.Dropped < 20 || seen.Migrated < 20 || seen.InFlight == 0 || seen.Failed == 0) {
-		t.Errorf("too little has happened: %+v", seen)
+		t.Errorf("too few events: %+v", seen)
 	}
 }
 
-// Each mistake is found.
+// The simulation detects each planted mistake.
 func TestMembersPlanted(t *testing.T) {
 	if seeds.Race {
-		t.Skip("the race detector finds nothing more here than in TestMembers")
+		t.Skip("adds nothing to TestMembers under the race detector")
 	}
 	for _, p := range []struct {
 		mistake planted
@@ -67,9 +67,9 @@ func TestMembersPlanted(t *testing.T) {
 	}
 }
 
-// live lets a group live, and returns what went wrong.
+// live runs a group, and returns the first error.
 func live(t *testing.T, seed uint64, p planted, seen *tally) (err error) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed is always the same life
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed always gives the same run
 	synctest.Test(t, func(*testing.T) {
 		g := newGroup(seed, p)
 		g.seen = *seen
@@ -98,7 +98,7 @@ func (g *group) wrong() error {
 	return nil
 }
 
-// step does the next thing.
+// step performs the next action.
 func (g *group) step() {
 	m := g.members[g.rng.IntN(len(g.members))]
 	switch k := g.rng.IntN(100); {
@@ -170,7 +170,7 @@ func (g *group) settle() {
 	}
 	for _, m := range g.members {
 		if got := m.j.Applied().Index; got != uint64(g.committed) {
-			m.fail(fmt.Errorf("%d entries are applied when all is well again, of %d", got, g.committed))
+			m.fail(fmt.Errorf("%d of %d entries are applied after all faults ended", got, g.committed))
 		}
 		m.turn(func(e *engine.Engine, _ int64) { m.compare(e, m.epoch, "the engine") })
 		m.lookAtDisk()
@@ -189,7 +189,7 @@ func (g *group) end() {
 	synctest.Wait()
 }
 
-// work makes the leader do random things in a turn.
+// work lets the leader perform random operations in a turn.
 func (m *member) work(n int) {
 	m.turn(func(e *engine.Engine, now int64) {
 		if m.sessions == nil {
@@ -249,7 +249,7 @@ func (m *member) anyTube(rng *rand.Rand) []byte {
 	return []byte([]string{"default", "mail", "images"}[rng.IntN(3)])
 }
 
-// anyJob returns the id of a job, often of one that was changed before.
+// anyJob returns the id of a job, often of a job that was changed before.
 func (m *member) anyJob(rng *rand.Rand, e *engine.Engine) uint64 {
 	for range 10 {
 		id := e.LastID() - rng.Uint64N(min(40, e.LastID())+1)
@@ -260,7 +260,7 @@ func (m *member) anyJob(rng *rand.Rand, e *engine.Engine) uint64 {
 	return e.LastID()
 }
 
-// differences lists the differences of two engines. The times of the second one count
+// differences lists the differences of two engines. The times of the second engine count
 // from 1970.
 func differences(e *engine.Engine, epoch int64, ledger *engine.Engine, now int64) string {
 	list := func(e *engine.Engine, epoch int64) map[string]bool {

@@ -16,28 +16,28 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A group is the members of a cluster that have nothing but a journal each: what they agree
-// on is a list in memory, and a seed decides when an entry of it is committed, who leads, what
-// is dropped when a leader is deposed, and what fails.
+// A group simulates the members of a cluster with a journal each. The Raft log is a list
+// in memory. A seed determines the commits, the leader, the changes that a deposed leader
+// drops, and the faults.
 type group struct {
 	mu        sync.Mutex
 	changed   sync.Cond // committed, or the leader
 	rng       *rand.Rand
 	opt       Options
 	planted   planted
-	pace      int // about so many entries are committed at a time
+	pace      int // approximate number of entries that are committed at a time
 	entries   []entry
-	committed int // so many of them
+	committed int // number of committed entries
 	term      uint64
-	leader    *member // nil: there is none
+	leader    *member // nil if there is none
 	members   []*member
 
-	ledger *engine.Engine // has the facts of the entries that were committed
+	ledger *engine.Engine // contains the facts of the committed entries
 
 	seen tally
 }
 
-// An entry has the records of its facts.
+// An entry contains the records of its facts.
 type entry struct {
 	facts [][]byte
 	at    Applied
@@ -48,7 +48,7 @@ type tally struct {
 	Committed, Dropped, Deposed, Crashed, Looked, Migrated, InFlight, Failed int
 }
 
-// changes returns the facts of an entry as a member gets them.
+// changes returns the facts of an entry as a member receives them.
 func (e *entry) changes(epoch int64) (changes []engine.Change) {
 	tubes := make(map[string]string)
 	for _, rec := range e.facts {
@@ -106,7 +106,7 @@ func (g *group) depose() {
 	g.changed.Broadcast()
 }
 
-// elect makes a member the leader, when it has applied all.
+// elect makes a member the leader after it has applied all entries.
 func (g *group) elect(m *member) {
 	g.commit(len(g.entries))
 	m.applySome(len(g.entries))
@@ -133,9 +133,9 @@ type member struct {
 	wrong    error
 	budget   int // entries to apply in the next turn
 
-	// Of the leader.
-	deposed  bool              // its engine has to be made again
-	executed [][]engine.Change // of entries that are not applied; for what is planted
+	// These fields belong to the leader.
+	deposed  bool              // its engine must be rebuilt
+	executed [][]engine.Change // changes of entries that are not applied, for planted mistakes
 }
 
 // boot starts the member on its disk.
@@ -159,7 +159,7 @@ func (m *member) open() *engine.Engine {
 		return m.open()
 	}
 	if err != nil {
-		if m.deposed = m.dark(); !m.deposed { // else it has no engine before the next start
+		if m.deposed = m.dark(); !m.deposed { // otherwise it has no engine before the next start
 			m.fail(err)
 		}
 		m.j = nil
@@ -169,11 +169,11 @@ func (m *member) open() *engine.Engine {
 	return m.eng
 }
 
-// known returns an error unless the entries after a mark are there.
+// known returns an error unless the member has the entries after a mark.
 func (m *member) known(a Applied) error {
 	switch {
 	case a.Index > uint64(m.g.committed):
-		return errors.New("the journal has what is not committed")
+		return errors.New("the journal has uncommitted changes")
 	case a.Index < m.cut:
 		return errors.New("the log was cut where the journal still needs it")
 	case a.Index > 0 && m.g.entries[a.Index-1].at != a:
@@ -281,7 +281,7 @@ func (m *member) apply() {
 	g.seen.InFlight = max(g.seen.InFlight, len(m.j.index.inFlight.reserved))
 }
 
-// append appends an entry, or does what is planted.
+// append appends an entry, or makes the planted mistake.
 func (m *member) append(e *entry) error {
 	changes := e.changes(m.epoch)
 	switch m.g.planted {
@@ -309,7 +309,7 @@ func (m *member) append(e *entry) error {
 	return err
 }
 
-// turn does something in a turn of the member's broker, and does not wait for a commit.
+// turn calls f in a turn of the member's broker, without waiting for a commit.
 func (m *member) turn(f func(e *engine.Engine, now int64)) {
 	m.b.View(func(e *engine.Engine, now int64) {
 		if m.wrong == nil && m.j != nil && m.g.planted == nothing && e.Promises() == 0 { // else room is reserved for the changes of Tick
@@ -320,7 +320,7 @@ func (m *member) turn(f func(e *engine.Engine, now int64)) {
 	synctest.Wait()
 }
 
-// applySome applies so many of the entries that are committed, unless the disk fails.
+// applySome applies n committed entries, unless the disk fails.
 func (m *member) applySome(n int) {
 	m.g.mu.Lock()
 	m.budget = n
@@ -328,12 +328,12 @@ func (m *member) applySome(n int) {
 	m.turn(func(*engine.Engine, int64) {})
 }
 
-// rebuild makes the engine of a deposed leader again, from its journal.
+// rebuild creates the engine of a deposed leader again, from its journal.
 func (m *member) rebuild() {
 	if !m.deposed {
 		return
 	}
-	m.turn(func(*engine.Engine, int64) {}) // so that the broker hears of it
+	m.turn(func(*engine.Engine, int64) {}) // so that the broker notices
 	m.b.Replace(func(*engine.Engine) *engine.Engine {
 		m.fsys.Set()
 		m.Close()
@@ -342,14 +342,14 @@ func (m *member) rebuild() {
 	synctest.Wait()
 }
 
-// stop keeps the member from doing anything more.
+// stop keeps the member from further actions.
 func (m *member) stop() {
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
 	m.deposed = true
 }
 
-// crash ends the process, with or without the machine, and starts it again.
+// crash ends the process, with or without a power cut, and starts it again.
 func (m *member) crash(power bool) {
 	g := m.g
 	g.seen.Crashed++
@@ -376,15 +376,15 @@ func (m *member) dark() bool {
 	return errors.Is(err, memfs.ErrPowerCut)
 }
 
-// compare compares an engine that has all that is committed with the ledger.
+// compare compares an engine that has all committed changes with the ledger.
 func (m *member) compare(e *engine.Engine, epoch int64, what string) {
 	now := time.Now().UnixNano() + int64(time.Millisecond)
 	if got, want := e.Digest(now-epoch, epoch), m.g.ledger.Digest(now, 0); got != want {
-		m.fail(errors.New(what + " differs from what was committed:\n" + differences(e, epoch, m.g.ledger, now)))
+		m.fail(errors.New(what + " differs from the committed changes:\n" + differences(e, epoch, m.g.ledger, now)))
 	}
 }
 
-// lookAtDisk reads the disk as after a power cut, and applies the entries after it.
+// lookAtDisk reads the disk as after a power cut, and applies the later entries.
 func (m *member) lookAtDisk() {
 	g := m.g
 	g.mu.Lock()

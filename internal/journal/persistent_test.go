@@ -20,24 +20,24 @@ func (b *bench) pauseMany() {
 	}
 }
 
-// Where there is nothing but pauses, more than a segment of them, cleaning ends. When it
-// goes on they are carried along, a few with each turn.
+// Cleaning ends in a queue with only pauses that fill more than a segment. When it
+// continues, it copies a few pauses with each turn.
 func TestCarryPauses(t *testing.T) {
 	const size = 256 << 10
 	b := newBench(t, Options{SegmentSize: size, Epoch: epoch})
 	b.pauseMany()
 	b.rest()
 	if st := b.log.Stats(); st.Bytes < 2*size {
-		t.Fatalf("the pauses take %d bytes only", st.Bytes)
+		t.Fatalf("the pauses take only %d bytes", st.Bytes)
 	}
-	// Jobs that come and go make each segment the oldest in turn.
-	const most = 2 * cleanStep / 32 // records in a step, and what it may be over
+	// Temporary jobs make each segment the oldest in turn.
+	const most = 2 * cleanStep / 32 // maximum records in a step, including its excess
 	oldest, last := b.log.Stats().Oldest, b.log.Stats().Written
 	for range 8000 {
 		b.turn(func() { b.eng.Delete(b.s, b.put(engine.Spec{}, 1000)) })
 		written := b.log.Stats().Written
 		if written-last > most {
-			t.Fatalf("a turn has written %d records, want at most %d", written-last, most)
+			t.Fatalf("a turn wrote %d records, want at most %d", written-last, most)
 		}
 		last = written
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Kinds of damage to a file under a running server.
+// damages are kinds of damage to a file under a running server.
 var damages = map[string]func(fsys vfs.FS, name string) error{
 	"removed": vfs.FS.Remove,
 	"emptied": func(fsys vfs.FS, name string) error {
@@ -46,7 +46,8 @@ func change(fsys vfs.FS, name string, how func(vfs.File) error) error {
 	return errors.Join(how(f), f.Close())
 }
 
-// A used bench has many segments: of its jobs every third is left, and its tube is paused.
+// A used bench has many segments. Every third of its jobs remains, and its tube is
+// paused.
 type usedBench struct {
 	*bench
 	disk *memfs.FS
@@ -74,8 +75,7 @@ func (b *usedBench) add(t *testing.T) {
 	b.left = append(b.left, ids[1])
 }
 
-// kill wants everything to be on the disk, as a server finds it that starts after this one
-// was killed.
+// kill checks that a server that starts after a kill finds the whole queue on the disk.
 func (b *usedBench) kill(t *testing.T) {
 	t.Helper()
 	after := engine.New(engine.Options{Logged: true})
@@ -98,7 +98,7 @@ func (b *usedBench) kill(t *testing.T) {
 // stay deleted, and no job is missing.
 func TestLostFiles(t *testing.T) {
 	for name, lose := range map[string]func(st wal.Stats, sequence uint64) bool{
-		"the one written":  func(st wal.Stats, sequence uint64) bool { return sequence == st.Current },
+		"the current":      func(st wal.Stats, sequence uint64) bool { return sequence == st.Current },
 		"the preallocated": func(st wal.Stats, sequence uint64) bool { return sequence > st.Current },
 		"all":              func(wal.Stats, uint64) bool { return true },
 	} {
@@ -134,7 +134,7 @@ func TestLostFiles(t *testing.T) {
 						t.Fatal(err)
 					}
 					b.kill(t)
-					b.reopen(b.disk) // for the end of the bench
+					b.reopen(b.disk) // for the bench's check at the end
 				})
 			}
 		}
@@ -154,7 +154,7 @@ func TestCleaningFindsDamage(t *testing.T) {
 		told = told || b.log.Stats().Health != nil
 	}
 	if !told {
-		t.Error("the health was never told of it")
+		t.Error("the health did not report it")
 	}
 	b.idle()
 	if err := b.log.Stats().Health; err != nil {
@@ -163,7 +163,7 @@ func TestCleaningFindsDamage(t *testing.T) {
 	b.kill(t)
 }
 
-// An operator has the whole journal rewritten.
+// An operator requests a rewrite of the whole journal.
 func TestRewriteOnRequest(t *testing.T) {
 	b := newUsedBench(t)
 	newest := b.log.Stats().Current
@@ -175,8 +175,8 @@ func TestRewriteOnRequest(t *testing.T) {
 	b.kill(t)
 }
 
-// With syncs in the background, too, rewriting ends though nothing else happens: the record that removes the last of
-// the older segments is synced by itself.
+// A rewrite ends without other activity, even with syncs in the background: the record
+// that removes the last older segment is synced on its own.
 func TestRewriteEndsAtRest(t *testing.T) {
 	const pause = 100 * time.Millisecond
 	b := newBench(t, Options{SegmentSize: 4096, Sync: pause})
@@ -194,12 +194,12 @@ func TestRewriteEndsAtRest(t *testing.T) {
 		b.turn(func() {})
 	}
 	if _, waits := b.log.files.RemovalPending(); waits || b.log.rewrite != nil {
-		t.Errorf("a file waits to be removed: %v; the rewriting has not ended: %v", waits, b.log.rewrite != nil)
+		t.Errorf("a file still waits for its removal: %v; the rewrite has not ended: %v", waits, b.log.rewrite != nil)
 	}
 }
 
-// A directory that was exchanged for an older copy of it does not count for the one that
-// the server wrote to, not even if the server is stopped before everything is rewritten.
+// If the directory is replaced by an older copy, the server does not treat the copy as
+// its journal, even if it stops before the rewrite is complete.
 func TestDirectoryExchanged(t *testing.T) {
 	for _, atClose := range []bool{false, true} {
 		b := newUsedBench(t)
@@ -224,7 +224,7 @@ func TestDirectoryExchanged(t *testing.T) {
 		if !atClose {
 			var id uint64
 			if _, err := b.tryTurn(func() { id = b.put(engine.Spec{}, 100) }); err == nil || b.log.rewrite == nil {
-				t.Fatalf("nothing was noticed: %v", err)
+				t.Fatalf("the damage was not noticed: %v", err)
 			}
 			b.left = append(b.left, id)
 			b.idle()
@@ -234,7 +234,7 @@ func TestDirectoryExchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.kill(t)
-		b.reopen(b.disk) // for the end of the bench
+		b.reopen(b.disk) // for the bench's check at the end
 	}
 }
 
@@ -255,7 +255,7 @@ func TestRewriteInSlices(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := b.tryTurn(func() { ids = append(ids, b.put(engine.Spec{}, size)) }); err == nil {
-		t.Fatal("nothing was noticed")
+		t.Fatal("the damage was not noticed")
 	}
 	b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true, Err: syscall.ENOSPC})
 	for b.log.health.errs[uncleaned] == nil {
@@ -263,7 +263,7 @@ func TestRewriteInSlices(t *testing.T) {
 	}
 	b.wantHealth("rewriting the damaged journal")
 	for range 10 {
-		b.log.preparer.failedAt = b.now // the background does not try either
+		b.log.preparer.failedAt = b.now // the background does not retry either
 		fired := b.fsys.Fired()
 		if b.log.rewrite.step(b.now); b.fsys.Fired() > fired {
 			t.Error("it is tried again before a second is over")
@@ -271,11 +271,11 @@ func TestRewriteInSlices(t *testing.T) {
 	}
 	b.fsys.Set()
 	b.now += healPause
-	b.turn(func() {}) // finds that there is room
+	b.turn(func() {}) // notices that there is room
 	turns, written := 0, b.log.Stats().Written
 	for ; b.log.rewrite != nil; turns++ {
 		if b.log.Stats().Health == nil {
-			t.Fatalf("in turn %d the health is well", turns)
+			t.Fatalf("in turn %d the health reports no problem", turns)
 		}
 		b.turn(func() {
 			b.eng.Delete(b.s, ids[0])
@@ -286,7 +286,7 @@ func TestRewriteInSlices(t *testing.T) {
 			b.wantSaid("journal compaction works again", 1)
 		}
 		if bytes := int64(b.log.Stats().Written-written) * wal.Cost(size); bytes > rewriteStep+4<<10 {
-			t.Fatalf("turn %d has written %d bytes", turns, bytes)
+			t.Fatalf("turn %d wrote %d bytes", turns, bytes)
 		}
 		written = b.log.Stats().Written
 	}

@@ -14,12 +14,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// epoch is the moment of the tests at which the engine's clock was 0: 2033-05-18
-// 03:33:20 UTC.
+// epoch is the zero of the engine's clock in the tests: 2033-05-18 03:33:20 UTC.
 const epoch = 2_000_000_000_000_000_000
 
-// A bench is an engine with a journal, without a broker and on a clock of its
-// own.
+// A bench is an engine with a journal, without a broker and with its own clock.
 type bench struct {
 	tb  testing.TB
 	eng *engine.Engine
@@ -35,7 +33,7 @@ func newBench(tb testing.TB, opt Options) *bench {
 	return b
 }
 
-// start opens a journal, which the end of the test checks and closes.
+// start opens a journal, which is checked and closed when the test ends.
 func (b *bench) start(fsys vfs.FS, opt Options) {
 	b.tb.Helper()
 	b.open(fsys, opt)
@@ -62,7 +60,7 @@ func (b *bench) reopen(disk *memfs.FS) {
 	b.open(disk, Options{SegmentSize: b.log.opt.SegmentSize, Sync: b.log.opt.Sync})
 }
 
-// turn executes a turn as a broker does, and returns the time of the next one.
+// turn executes a turn like a broker, and returns the time of the next one.
 func (b *bench) turn(do func()) (next int64) {
 	b.tb.Helper()
 	next, err := b.tryTurn(do)
@@ -96,7 +94,7 @@ func (b *bench) idle() {
 	b.tb.Fatal("the journal is never at rest")
 }
 
-// commit flushes, and syncs if that is promised.
+// commit flushes, and syncs if a sync is promised.
 func (j *Journal) commit() error {
 	durable, err := j.Flush()
 	if err != nil || durable {
@@ -114,7 +112,7 @@ func (b *bench) put(spec engine.Spec, size int) (id uint64) {
 	return id
 }
 
-// fresh returns the size of a log that contains only the jobs, in bytes.
+// fresh returns the size in bytes of a log that contains only the jobs.
 func (b *bench) fresh() (n int64) {
 	var buf []byte
 	for c := range b.eng.Snapshots {
@@ -131,7 +129,7 @@ func (b *bench) small(when string) {
 	b.tb.Helper()
 	fresh := b.fresh()
 	if st := b.log.Stats(); st.Bytes >= 2*fresh+2*b.log.opt.SegmentSize {
-		b.tb.Fatalf("%s the log has %d bytes in %d segments of %d; the jobs take %d", when, st.Bytes, st.Segments, b.log.opt.SegmentSize, fresh)
+		b.tb.Fatalf("%s, the log has %d bytes in %d segments of %d; the jobs take %d", when, st.Bytes, st.Segments, b.log.opt.SegmentSize, fresh)
 	}
 }
 
@@ -213,7 +211,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// replace returns a step that puts and deletes some jobs, of so many.
+// replace returns a step that puts and deletes some of the given number of jobs.
 func replace(b *bench, rng *rand.Rand, jobs, size int) func() {
 	var ids []uint64
 	for range jobs {
@@ -228,8 +226,8 @@ func replace(b *bench, rng *rand.Rand, jobs, size int) func() {
 	}
 }
 
-// When most jobs are deleted at once the log is small again after a while,
-// without any work; but no turn does much of it.
+// When most jobs are deleted at once, the log becomes small again without commands, and
+// each turn does little of the work.
 func TestCleaningWhenIdle(t *testing.T) {
 	const size = 4000
 	b := newBench(t, Options{SegmentSize: 4 << 20})
@@ -250,7 +248,7 @@ func TestCleaningWhenIdle(t *testing.T) {
 		next = b.turn(func() {})
 		now := b.log.Stats().Migrated
 		if moved := (now - migrated) * size; moved > 2*cleanStep {
-			t.Fatalf("turn %d has written %d bytes again", turns, moved)
+			t.Fatalf("turn %d rewrote %d bytes", turns, moved)
 		}
 		migrated = now
 	}
@@ -260,8 +258,8 @@ func TestCleaningWhenIdle(t *testing.T) {
 	}
 }
 
-// A very large put while cleaning is due does not make one long turn of what cleaning
-// has to catch up with. The jobs and the disk take 250 MB of memory.
+// A very large put while cleaning is due does not lead to one long turn. The jobs and the
+// disk take 250 MB of memory.
 func TestCleaningAfterLargePut(t *testing.T) {
 	const jobs, size = 40000, 1000
 	b := newBench(t, Options{SegmentSize: 8 << 20})
@@ -294,13 +292,13 @@ func TestCleaningAfterLargePut(t *testing.T) {
 		migrated = now
 	}
 	if most == 0 || most*size > 2*maxCleanStep {
-		t.Errorf("a turn has written %d jobs of %d bytes again", most, size)
+		t.Errorf("a turn rewrote %d jobs of %d bytes", most, size)
 	}
 	b.small("at rest")
 }
 
-// Jobs whose records take much more than is counted do not keep cleaning busy
-// for ever, and neither do segments that hold little besides their overhead.
+// Cleaning ends even if records take much more space than estimated, or if segments hold
+// little besides their overhead.
 func TestCleaningEnds(t *testing.T) {
 	for name, test := range map[string]struct{ segment, body int }{
 		"long records":  {segment, 0},
@@ -329,8 +327,8 @@ func TestCleaningEnds(t *testing.T) {
 	}
 }
 
-// A server that is killed again and again leaves no file for each of its starts, also behind
-// a job that stays.
+// A server that is killed repeatedly does not leave a file for each start, even if a job
+// stays.
 func TestFilesOfManyStarts(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		b := newBench(t, Options{SegmentSize: segment})
@@ -344,7 +342,7 @@ func TestFilesOfManyStarts(t *testing.T) {
 			b.turn(func() { b.eng.Delete(b.s, b.put(engine.Spec{}, 10)) })
 			b.rest()
 			if st := b.log.Stats(); st.Segments > maxShort+2 {
-				t.Fatalf("a job stays: %v; after %d starts there are %d segments", stays, n+1, st.Segments)
+				t.Fatalf("a job stays: %v; %d starts left %d segments", stays, n+1, st.Segments)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A server that starts on a disk that other programs have filled still deletes jobs,
+// A server that starts on a disk that other programs have filled can still delete jobs,
 // whether the previous server was stopped or killed.
 func TestDeleteOnDiskThatOthersFilled(t *testing.T) {
 	for _, killed := range []bool{false, true} {

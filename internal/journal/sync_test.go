@@ -23,7 +23,7 @@ func TestSyncFailsBesideTurns(t *testing.T) {
 		}
 		durable, err := b.log.Flush()
 		if durable {
-			t.Error("Flush promises what only Sync can")
+			t.Error("Flush reports durable changes before a sync")
 		}
 		return err
 	}
@@ -44,13 +44,13 @@ func TestSyncFailsBesideTurns(t *testing.T) {
 	}
 	b.fsys.Set(faultfs.Fault{Op: faultfs.Sync, Sticky: true})
 	if b.log.Sync() == nil {
-		t.Fatal("the sync does not fail")
+		t.Fatal("the sync did not fail")
 	}
 	if o := put("is refused"); o != engine.Failed {
 		t.Errorf("a put after the failure: outcome %d", o)
 	}
 	if flush() == nil {
-		t.Error("a flush after the failure does not fail")
+		t.Error("a flush after the failure did not fail")
 	}
 	if b.log.Sync() == nil {
 		t.Error("a second sync hides the failure")
@@ -74,6 +74,6 @@ func TestSyncFailsBesideTurns(t *testing.T) {
 	b.log.preparer.wait()
 	b.reopen(b.disk.Crash(rand.New(rand.NewPCG(1, 1))))
 	if n := b.eng.Stats().Ready; n != 4 {
-		t.Errorf("after a power cut there are %d jobs, want 4", n)
+		t.Errorf("%d jobs after a power cut, want 4", n)
 	}
 }

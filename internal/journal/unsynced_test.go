@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Without a sync that anybody is promised, a full segment has little left to be
-// synced within the turn that fills it.
+// If no sync is promised, little of a full segment remains to be synced in the turn that
+// fills it.
 func TestLittleIsUnsynced(t *testing.T) {
 	for name, opt := range map[string]Options{"never": {Sync: -1}, "later": {Sync: time.Hour}} {
 		t.Run(name, func(t *testing.T) {

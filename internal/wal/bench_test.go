@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A write and a sync, on space that was reserved in three ways. It decides how
-// segments are made: see fill. TMPDIR says which disk is measured.
+// BenchmarkPreallocation measures a write and a sync on space that was reserved in three
+// ways. The result determines how segments are created: see fill. TMPDIR selects the disk.
 //
 //	go test -run=^$ -bench=Preallocation -benchtime=1500x ./internal/wal
 func BenchmarkPreallocation(b *testing.B) {

@@ -13,14 +13,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// After an orderly end any damage to the segment that was written last is
-// refused, or costs nothing: each bit of the header, the link and the records,
-// and a stretch of zeros from any of them to any other.
+// After a clean end, any damage to the last written segment is refused, or costs nothing.
+// The test tries each bit of the header, the link and the records, and every range of
+// zeros between any two of them.
 func TestClosedLogProvesItsRecords(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
 	var want []string
-	for i := range 5 { // all in one sync, that of Close
+	for i := range 5 { // all in one sync, by Close
 		want = append(want, strings.Repeat("x", 5+i))
 		_, err := l.Append([]byte(want[i]))
 		must(t, err)
@@ -50,8 +50,7 @@ func TestClosedLogProvesItsRecords(t *testing.T) {
 	}
 }
 
-// A disk that is full does not keep the closing record out: its room is kept in
-// each segment.
+// A closing record can be written on a full disk, because each segment reserves its room.
 func TestCloseOnFullDisk(t *testing.T) {
 	for n := 1; n < 60; n++ {
 		fsys := memfs.New()
@@ -65,12 +64,12 @@ func TestCloseOnFullDisk(t *testing.T) {
 		b := files(t, fsys)[FileName(1)]
 		at := len(b) - int(closingSize)
 		if length, internal := recordLength(b[at:]); length != 1 || !internal || payloadOf(b[at:])[0] != kindClosing || recordSynced(b[at:]) != int64(at) {
-			t.Errorf("records of %d bytes: the segment ends with % x", n, b[at:])
+			t.Errorf("records of %d bytes: the end of the segment is % x", n, b[at:])
 		}
 	}
 }
 
-// A closing record that could not be written is an error, and costs no record.
+// A failed write of the closing record is an error, and costs no record.
 func TestClosingRecordFails(t *testing.T) {
 	for n := 1; ; n++ {
 		disk := memfs.New()

@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A writingFS lets the log be written further when its n-th file is opened, as another
-// process does while a copy is made.
+// A writingFS writes to the log when its n-th file is opened, like another process during
+// a copy.
 type writingFS struct {
 	vfs.FS
 	n     int
@@ -75,7 +75,7 @@ func TestCopy(t *testing.T) {
 		if len(report.Torn) > 0 || len(got) == 0 {
 			t.Fatalf("written at file %d: %d records, %+v", n, len(got), report)
 		}
-		first := slices.Index(all, got[0]) // others may have been removed
+		first := slices.Index(all, got[0]) // other records can have been removed
 		if first > before || !slices.Equal(got, all[first:first+len(got)]) || first+len(got) < before {
 			t.Errorf("written at file %d: records %.9q", n, got)
 		}

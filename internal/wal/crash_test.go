@@ -97,7 +97,7 @@ func failOnce(t *testing.T, seed uint64, fault faultfs.Fault) bool {
 	}
 	if fsys.Fired() == 0 {
 		if err != nil {
-			fatal("nothing failed", err)
+			fatal("no call failed", err)
 		}
 		return false
 	}
@@ -105,7 +105,7 @@ func failOnce(t *testing.T, seed uint64, fault faultfs.Fault) bool {
 		fatal("run", err)
 	}
 	if err != nil && m.log != nil && m.log.Err() != ErrClosed && m.log.Err() != nil {
-		// The disk is mended: the log must heal.
+		// The disk works again, so the log must heal.
 		fsys.Set()
 		if err := m.recover(); err != nil {
 			fatal("recover", err)
@@ -132,8 +132,7 @@ func failOnce(t *testing.T, seed uint64, fault faultfs.Fault) bool {
 	return true
 }
 
-// A process that dies between a failure and its healing, or in the midst of
-// that, loses nothing that was durable.
+// A process that ends between a failure and the end of healing loses no durable record.
 func TestDeathWhileFailed(t *testing.T) {
 	seeds.Each(t, 2, func(t *testing.T, seed uint64) {
 		for n := 1; n < 60; n++ {
@@ -268,7 +267,7 @@ func TestFullDisk(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}
-		disk.SetLimit(1) // others took what was left
+		disk.SetLimit(1) // other programs used the remaining space
 		rng.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
 		for i, n := range held {
 			m.log.Unreserve(Cost(n))
@@ -293,7 +292,7 @@ func TestFullDisk(t *testing.T) {
 		disk.SetLimit(0)
 		m.log.RetryRoom()
 		if err := m.log.Reserve(Cost(8000)); err != nil {
-			t.Errorf("seed %d: reserve when there is space again: %v", seed, err)
+			t.Errorf("seed %d: reserve after there is space again: %v", seed, err)
 		}
 		if err := m.log.Close(); err != nil {
 			t.Fatal(err)

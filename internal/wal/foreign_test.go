@@ -45,13 +45,13 @@ func TestFileInTheWay(t *testing.T) {
 	must(t, l.Close())
 	all := files(t, fsys)
 	if string(all[FileName(2)]) != "somebody's" || string(all[FileName(3)]) != "somebody's" {
-		t.Errorf("the files in the way are gone or changed: %q", slices.Sorted(mapKeys(all)))
+		t.Errorf("the other program's files were removed or changed: %q", slices.Sorted(mapKeys(all)))
 	}
 }
 
-// A name with a sequence that no segment can have stops the start before
-// anything is changed. With the largest one as the newest segment, nothing can be
-// appended, and nothing is removed.
+// A name with an impossible sequence stops the start before anything is changed. If the
+// newest segment has the largest sequence, records cannot be appended, and no file is
+// removed.
 func TestLargestSequence(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, testOptions)
@@ -76,7 +76,7 @@ func TestLargestSequence(t *testing.T) {
 			}
 		}
 	}
-	// One that holds nothing was preallocated by a killed process, and is removed.
+	// A killed process has preallocated the empty file, so it is removed.
 	foreign(t, fsys, MaxSequence, "")
 	l = mustOpen(t, fsys, testOptions)
 	l.pool.next = MaxSequence
@@ -85,7 +85,7 @@ func TestLargestSequence(t *testing.T) {
 		t.Errorf("the last segment: %+v", s)
 	}
 	if _, err := l.Append(make([]byte, 1000)); err != ErrNoSequence {
-		t.Errorf("append to a log that has had all its segments: %v", err)
+		t.Errorf("append to a log without further sequences: %v", err)
 	}
 	must(t, l.Close())
 	l = mustOpen(t, fsys, testOptions)
@@ -126,8 +126,8 @@ func TestFileLost(t *testing.T) {
 	}
 }
 
-// A preallocated file that was removed is not written, even if the log has it open: without
-// a sync no other check would find out.
+// A preallocated file that was removed is not written, even if the log has it open.
+// Without a sync no other check would notice that.
 func TestPreallocatedLost(t *testing.T) {
 	disk := memfs.New()
 	l := mustOpen(t, disk, testOptions)

@@ -190,7 +190,8 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// wholeRecords returns the records of a log by their places, each with its parts, headers included.
+// wholeRecords returns the records of a log by position, with all their parts and
+// headers.
 func wholeRecords(all map[string][]byte) map[Pos][]Record {
 	places := make(map[Pos][]Record)
 	for _, name := range slices.Sorted(mapKeys(all)) {

@@ -20,7 +20,8 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 // files returns the contents of all files but the lock.
 func files(t testing.TB, fsys vfs.FS) map[string][]byte { return filesIn(t, fsys, testDir) }
 
-// salvageDir is where salvaged makes its log. It is in testDir, and no file.
+// salvageDir is the directory in which salvaged creates its log. It is a directory in
+// testDir.
 const salvageDir = testDir + "salvaged/"
 
 func salvaged(fsys vfs.FS) ([]Damage, error) {
@@ -105,7 +106,7 @@ func TestGolden(t *testing.T) {
 	}
 	must(t, err)
 	if dump.String() != string(golden) {
-		t.Errorf("writing gives\n%s\nwant\n%s", &dump, golden)
+		t.Errorf("written bytes\n%s\nwant\n%s", &dump, golden)
 	}
 }
 
@@ -118,7 +119,7 @@ func TestGoldenIsRead(t *testing.T) {
 	got, report, err := replayAll(l)
 	must(t, err)
 	if !slices.Equal(got, goldenRecords) || len(report.Torn) != 0 || report.Segments != 2 {
-		t.Errorf("reading gives %.20q, %+v", got, report)
+		t.Errorf("read records %.20q, %+v", got, report)
 	}
 }
 
@@ -161,8 +162,8 @@ func mustOpen(t testing.TB, fsys vfs.FS, opt Options) *Log {
 	return l
 }
 
-// A record survives encoding; no single flipped bit does, but in the padding,
-// and no other segment's or log's record passes.
+// A record survives encoding. A single flipped bit outside of the padding is detected,
+// and records of other segments or logs are rejected.
 func TestRecordCodec(t *testing.T) {
 	h := header{log: 7, sequence: 9}
 	for n := 1; n < 40; n++ {
@@ -199,7 +200,7 @@ func TestFileName(t *testing.T) {
 		"beanpole.0000000000000001.wal.tmp", "beanpole.+000000000000001.wal", "beanpole.0000000000000001",
 	} {
 		if _, ok := parseName(name); ok {
-			t.Errorf("%s is taken for a segment", name)
+			t.Errorf("%s is accepted as a segment", name)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// counted counts the files that are open.
+// counted counts the open files.
 type counted struct {
 	vfs.FS
 	open, most int
@@ -69,7 +69,7 @@ func TestOpenFiles(t *testing.T) {
 	}
 	must(t, l.Close())
 	if fsys.open != 0 {
-		t.Errorf("%d files stay open", fsys.open)
+		t.Errorf("%d files are still open", fsys.open)
 	}
 }
 
@@ -89,13 +89,13 @@ func TestFilesStay(t *testing.T) {
 	must(t, err)
 	segments := l.Stats().Segments
 	if files.Len() < 50 || fsys.most > 4 {
-		t.Fatalf("%d of %d segments are to be copied, and up to %d files were open", files.Len(), segments, fsys.most)
+		t.Fatalf("%d of %d segments to copy, with up to %d open files", files.Len(), segments, fsys.most)
 	}
 	for range 40 {
 		must(t, l.RemoveOldest())
 	}
 	must(t, errors.Join(l.Flush(), l.Sync()))
-	l.RemovalPending() // gives Prepare what is durable now
+	l.RemovalPending() // tells Prepare which removals are durable
 	must(t, l.Prepare())
 	if l.NeedsPrepare() {
 		t.Error("while files are copied, Prepare is called again and again")
@@ -121,7 +121,7 @@ func TestFilesStay(t *testing.T) {
 	files.Close()
 	must(t, l.Prepare())
 	if after := names(); after != before-40 {
-		t.Errorf("of %d files %d stay, 40 are not needed", before, after)
+		t.Errorf("%d files before, %d after; 40 are not needed", before, after)
 	}
 	must(t, l.Close())
 }

@@ -49,7 +49,7 @@ func TestOwnerWhileDiskHangs(t *testing.T) {
 	before, _ := l.Oldest()
 	must(t, l.RemoveOldest())
 	if after, _ := l.Oldest(); after == before {
-		t.Error("nothing was removed")
+		t.Error("no segment was removed")
 	}
 	close(disk.end)
 	for ended := false; !ended; {

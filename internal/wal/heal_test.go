@@ -44,11 +44,11 @@ func TestRemovalWaitsForHealing(t *testing.T) {
 	fsys.Set()
 	must(t, l.Recover(nil))
 	if _, pending := l.RemovalPending(); pending {
-		t.Error("the removal waits although the log has healed")
+		t.Error("the removal still waits after the log has healed")
 	}
 	must(t, l.Prepare())
 	if _, err := disk.Size(l.pool.path(oldest.Sequence)); err == nil {
-		t.Error("the oldest segment is still there after the log has healed")
+		t.Error("the oldest segment still exists after the log has healed")
 	}
 	must(t, l.Close())
 }
@@ -87,8 +87,8 @@ func TestPowerCutAfterFailedHealing(t *testing.T) {
 	}
 }
 
-// The power goes while the log heals, which writes the removal of a segment again, and the
-// copies of its records before that. The segment counts until its copies are durable.
+// The power fails while the log heals. Healing writes the copies of a segment's records,
+// and then repeats its removal. The segment counts until its copies are durable.
 func TestRemovalFollowsCopies(t *testing.T) {
 	original, copied := strings.Repeat("original ", 250), strings.Repeat("a copy ", 350)
 	for seed := range uint64(200) {
@@ -103,14 +103,14 @@ func TestRemovalFollowsCopies(t *testing.T) {
 		must(t, errors.Join(err, l.RemoveOldest(), l.Flush()))
 		fsys.Set(faultfs.Fault{Op: faultfs.Sync, Sticky: true}) // also in the attempt to heal
 		if l.Sync() == nil || l.Recover(nil) == nil {
-			t.Fatal("it has not failed")
+			t.Fatal("the log did not fail")
 		}
 		after, err := Open(disk.Crash(newRand(seed)), testDir, Options{})
 		must(t, err)
 		records, _, err := replayAll(after)
 		must(t, err)
 		if !slices.Contains(records, original) && !slices.Contains(records, copied) {
-			t.Fatalf("crash %d: neither the oldest record nor its copy is there", seed)
+			t.Fatalf("crash %d: the oldest record and its copy are missing", seed)
 		}
 		must(t, after.Close())
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// hostile returns a body that looks like the headers of records wherever it is
-// read: of a length and with a mark that are possible in a large segment.
+// hostile returns a body that looks like record headers at every offset, with a plausible
+// length and mark.
 func hostile(first, second uint32) string {
 	b := make([]byte, 0, 65_000)
 	for len(b) < 65_000 {
@@ -50,7 +50,7 @@ func TestHostilePayloads(t *testing.T) {
 		t.Errorf("the records end at %d, want %d", end, last.Offset)
 	}
 
-	// A bit of the first record has changed: all others are kept.
+	// A bit of the first record has changed. All other records are kept.
 	damaged := slices.Clone(before[name])
 	damaged[1000] ^= 1
 	mended := load(t, map[string][]byte{name: damaged})

@@ -122,8 +122,8 @@ func TestConcurrentSync(t *testing.T) {
 	}
 }
 
-// A sync that fails in another goroutine is reported by the next Flush, not by
-// an Append; the log heals, and old targets stay failed.
+// The next Flush, not an Append, reports a failed sync of another goroutine. The log
+// heals, and earlier targets stay failed.
 func TestFailedTarget(t *testing.T) {
 	fsys := faultfs.New(memfs.New())
 	l := mustOpen(t, fsys, testOptions)
@@ -141,7 +141,7 @@ func TestFailedTarget(t *testing.T) {
 		t.Fatalf("sync: %v", err)
 	}
 	if _, err := l.Append([]byte("third")); err != nil {
-		t.Errorf("append before the owner knows: %v", err)
+		t.Errorf("append before the owner notices: %v", err)
 	}
 	if err := l.Flush(); !errors.Is(err, syscall.EIO) {
 		t.Errorf("flush: %v", err)
@@ -256,24 +256,24 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	if n := count(faultfs.Any, l.Flush); n != 0 {
-		t.Errorf("%d calls for nothing to flush", n)
+		t.Errorf("%d calls without data to flush", n)
 	}
 	if n := count(faultfs.Any, l.Sync); n != 2 {
-		t.Errorf("%d calls for a sync, want 2: it also looks at the file", n)
+		t.Errorf("%d calls for a sync, want 2: it also checks the file", n)
 	}
 	if n := count(faultfs.Any, l.Sync); n != 0 {
-		t.Errorf("%d calls for nothing to sync", n)
+		t.Errorf("%d calls without data to sync", n)
 	}
 	for range 3 {
 		_, err := l.Append(make([]byte, 500))
 		must(t, err)
 	}
 	if n := count(faultfs.Write, l.Flush); n != 3 {
-		t.Errorf("%d writes for a flush over three segments, of which the first gets its end only", n)
+		t.Errorf("%d writes for a flush over three segments; the first gets only its end", n)
 	}
 }
 
-// Segments that reservations needed are removed when those are gone.
+// Segments for reservations are removed when the reservations end.
 func TestTrim(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{SegmentSize: 4096})
@@ -289,7 +289,7 @@ func TestTrim(t *testing.T) {
 	if before.Preallocated < 7 || before.Room < before.Reserved {
 		t.Errorf("with reservations: %+v", before)
 	}
-	for range 100 { // segments come and go
+	for range 100 { // segments are created and removed
 		for range 5 {
 			_, err := l.Append(make([]byte, 1000))
 			must(t, err)
@@ -344,8 +344,8 @@ func TestReplayBlocks(t *testing.T) {
 	}
 }
 
-// An error of decode or apply ends Replay, wherever it happens, and nothing
-// hangs; so does a file that cannot be read.
+// An error of decode or apply, or an unreadable file, ends Replay at any point without a
+// hang.
 func TestReplayErrors(t *testing.T) {
 	disk := memfs.New()
 	l := mustOpen(t, disk, Options{SegmentSize: 4096})

@@ -84,11 +84,11 @@ type machine struct {
 	log  *Log
 
 	records []Pos // of all that were appended
-	ends    []Pos // where each of the newest of them ends
-	durable int   // so many of them are durable
-	// All before gone are removed durably; those before maybeGone, perhaps.
+	ends    []Pos // end positions of the newest records
+	durable int   // number of durable records
+	// Records before gone are durably removed; those before maybeGone possibly.
 	gone, maybeGone int
-	cameBack        int   // those before it are there although they were removed; the next start may not find them
+	cameBack        int   // removed records before it still exist, but the next start might not find them
 	held            []int // numbers of records for which space is reserved
 }
 
@@ -202,7 +202,7 @@ func (m *machine) agree() error {
 	first := len(m.records) - len(m.ends)
 	for i, end := range m.ends {
 		if d := m.log.Durable(); m.records[first+i].Compare(d) < 0 && end.Compare(synced) > 0 {
-			return fmt.Errorf("record %d at %v is durable up to %v only, and everything before %v is said to be", first+i, m.records[first+i], synced, d)
+			return fmt.Errorf("record %d at %v is durable only up to %v, but Durable returns %v", first+i, m.records[first+i], synced, d)
 		}
 	}
 	return nil
@@ -283,9 +283,9 @@ func (m *machine) close() error {
 	return nil
 }
 
-// work does the same things for the same seed as long as nothing fails; it
-// returns the first error. When something fails and heal is set, it tries to
-// recover three times before it gives up.
+// work performs the same operations for the same seed as long as nothing fails, and
+// returns the first error. If heal is set, it tries to recover up to three times after a
+// failure.
 func (m *machine) work(rng *rand.Rand, steps int, heal bool) error {
 	verbs := []func() error{m.append, m.append, m.append, m.append, m.flush, m.flush, m.sync, m.prepare, m.reserve, m.remove, m.reread}
 	for range steps {
@@ -303,7 +303,7 @@ func (m *machine) work(rng *rand.Rand, steps int, heal bool) error {
 	return m.close()
 }
 
-// A brokenError is not one that was provoked.
+// A brokenError is an error that the test did not provoke.
 type brokenError struct{ error }
 
 func mustNotBreak(t *testing.T, err error) {

@@ -53,7 +53,7 @@ func TestPreallocatedOutliveTheProcess(t *testing.T) {
 		}
 		for name, b := range files(t, fsys) {
 			if len(b) == 4096 && isBlank(b) {
-				t.Errorf("killed %v: %s stays", kill, name)
+				t.Errorf("killed %v: %s was not removed", kill, name)
 			}
 		}
 	}
@@ -61,8 +61,8 @@ func TestPreallocatedOutliveTheProcess(t *testing.T) {
 
 func isBlank(b []byte) bool { return lastNonZeroByte(b[headerSize:]) < 0 }
 
-// A preallocated segment whose file is a copy with holes is used only if they can
-// be filled.
+// A preallocated segment whose file is a copy with holes is used only if the holes can be
+// filled.
 func TestPreallocatedWithHoles(t *testing.T) {
 	fsys := memfs.New()
 	opt := Options{SegmentSize: 64 << 10, LogID: 7}
@@ -91,7 +91,7 @@ func TestPreallocatedWithHoles(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			must(t, l.Flush()) // which never finds that there is no space
+			must(t, l.Flush()) // never detects a lack of space
 		}
 		must(t, l.Close())
 	}
@@ -103,7 +103,7 @@ func TestSealedWhileItsZerosAreSynced(t *testing.T) {
 	l := mustOpen(t, memfs.New(), Options{SegmentSize: 4096, LogID: 7})
 	must(t, l.pool.grow(1))
 	s := l.pool.preallocated[0]
-	for range 2 * l.pool.size / Cost(100) { // more than one segment of them
+	for range 2 * l.pool.size / Cost(100) { // more than one segment
 		_, err := l.Append(make([]byte, 100))
 		must(t, err)
 	}
@@ -117,8 +117,8 @@ func TestSealedWhileItsZerosAreSynced(t *testing.T) {
 	must(t, l.Close())
 }
 
-// The header of a file that an earlier process made is durable before records are written to it, though that process
-// has ended before it was.
+// The header of a file that an earlier process created is durable before records are
+// written to it, even if that process ended before the header was durable.
 func TestHeaderOfAdoptedFile(t *testing.T) {
 	disk := memfs.New()
 	fsys := faultfs.New(disk)
@@ -128,11 +128,11 @@ func TestHeaderOfAdoptedFile(t *testing.T) {
 	if err := l.Reserve(Cost(20)); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("Reserve: %v", err)
 	}
-	l.Close() // which cannot do anything
+	l.Close() // has no effect
 	fsys.Set()
 	l = mustOpen(t, fsys, opt)
 	if l.pool.count.Load() == 0 {
-		t.Fatal("there is no file from before")
+		t.Fatal("no file of the earlier process exists")
 	}
 	_, err := l.Append(bytes.Repeat([]byte("a"), 2000)) // some sectors
 	must(t, errors.Join(err, l.Flush()))

@@ -17,27 +17,27 @@ import (
 
 func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
-// TestRecover plays the stories in testdata/recover. A story is a sequence of
-// commands, each on a line, followed by what it prints, indented by a tab.
-// Files are named by the sequence of their segment.
+// TestRecover runs the stories in testdata/recover. A story is a sequence of commands, one
+// per line, each followed by its output, indented by a tab. Files are named by the sequence
+// of their segment.
 //
 //	append N SIZE      append N records of SIZE bytes, flush
 //	sync               sync
 //	prepare            preallocate segments
 //	close              close the log
-//	kill               leave the log as it is, open, and go on with its files
+//	kill               leave the log open, and continue with its files
 //	ls                 print the files
 //	cut SEQ OFF        cut the file to OFF bytes
 //	flip SEQ OFF       flip a bit
 //	zero SEQ OFF N     write N zeros
 //	remove             remove the oldest segment
 //	drop SEQ           remove the file
-//	copy SEQ SEQ       make the second file what the first is
+//	copy SEQ SEQ       make the second file a copy of the first
 //	rename SEQ SEQ     rename the file
-//	garbage SEQ N      make a file of N bytes 0xee
-//	open [readonly]    open the log, print what is there
-//	check              print what Check finds
-//	salvage            go on with what Salvage makes of it
+//	garbage SEQ N      create a file of N bytes 0xee
+//	open [readonly]    open the log and print its contents
+//	check              print the result of Check
+//	salvage            continue with the result of Salvage
 func TestRecover(t *testing.T) {
 	paths, err := filepath.Glob("testdata/recover/*.txt")
 	must(t, err)
@@ -190,7 +190,7 @@ func (s *story) open(readOnly bool) {
 	s.log = l
 }
 
-// unchanged checks that no file is.
+// unchanged checks that no file has changed.
 func (s *story) unchanged(before map[string][]byte) {
 	s.t.Helper()
 	after := files(s.t, s.fsys)

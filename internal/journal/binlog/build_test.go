@@ -10,32 +10,32 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A builder assembles a file by hand. It shares no code with the package: a
-// struct is laid out by the offsets of the package comment, so that each of the
-// two checks the other.
+// A builder assembles a file by hand. It shares no code with the package: it uses the
+// struct offsets of the package comment, so that the two implementations check each
+// other.
 type builder struct {
 	bytes []byte
-	ends  []int // offset where the header and each record end
+	ends  []int // end offsets of the header and of each record
 }
 
 func build(version int) *builder {
 	return &builder{binary.LittleEndian.AppendUint32(nil, uint32(version)), []int{4}}
 }
 
-// A field is a value at an offset of the struct, to overwrite what is there.
+// A field is a value that replaces the bytes at an offset of the struct.
 type field struct {
 	offset int
 	value  any // uint8, uint32, int32, uint64 or int64
 }
 
-// The offsets of the struct.
+// These are offsets of the struct.
 const (
 	atID, atPri, atDelay, atTTR, atSize, atCreated, atDeadline = 0, 8, 16, 24, 32, 40, 48
 
 	atReserves, atTimeouts, atReleases, atBuries, atKicks, atState = 56, 60, 64, 68, 72, 76
 )
 
-// full adds a full record; body comes with its CR LF.
+// full adds a full record. The body includes its CR LF.
 func (b *builder) full(tube string, id uint64, state byte, body string, fields ...field) *builder {
 	return b.add(tube, id, state, len(body), fields).raw(body)
 }
@@ -45,8 +45,8 @@ func (b *builder) short(id uint64, state byte, fields ...field) *builder {
 	return b.add("", id, state, 5, fields)
 }
 
-// add adds a record up to its body. Times that fields does not set: created 2
-// seconds after the epoch, deadline 1000, ttr 60, delay 30.
+// add adds a record up to its body. The default times are: created 2 seconds after the
+// epoch, deadline 1000, ttr 60, delay 30.
 func (b *builder) add(tube string, id uint64, state byte, size int, fields []field) *builder {
 	le := binary.LittleEndian
 	b.bytes = le.AppendUint32(b.bytes, uint32(len(tube)))
@@ -75,7 +75,7 @@ func (b *builder) raw(s string) *builder {
 	return b
 }
 
-// dirOf makes a directory in memory with files binlog.1 and so on.
+// dirOf creates a directory in memory with files binlog.1 and so on.
 func dirOf(tb rapid.TB, files ...[]byte) vfs.FS {
 	tb.Helper()
 	fsys := memfs.New()

@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// smallLog has records of all kinds, some 600 bytes.
+// smallLog returns a log with records of all kinds, about 600 bytes.
 func smallLog() *builder {
 	return build(7).
 		full("mail", 1, stateReady, "abc\r\n").
@@ -29,7 +29,7 @@ func TestTruncated(t *testing.T) {
 	whole, _ := readChanges(t, dirOf(t, b.bytes))
 	for cut := range len(b.bytes) {
 		changes, report := readChanges(t, dirOf(t, b.bytes[:cut]))
-		n, _ := slices.BinarySearch(b.ends, cut+1) // ends up to cut
+		n, _ := slices.BinarySearch(b.ends, cut+1) // number of ends up to cut
 		records := max(n-1, 0)
 		if diff := cmp.Diff(showAll(whole[:records]), showAll(withoutLast(changes))); diff != "" {
 			t.Fatalf("cut at %d (- want, + got):\n%s", cut, diff)
@@ -44,7 +44,7 @@ func TestTruncated(t *testing.T) {
 		if f.Records != records || f.Read != int64(b.ends[n-1]) {
 			t.Errorf("cut at %d: %d records and %d bytes, want %d and %d", cut, f.Records, f.Read, records, b.ends[n-1])
 		}
-		// The zeros with which a short record begins are no sign of one.
+		// A short record begins with zeros, which are no sign of a record.
 		rest := b.bytes[b.ends[n-1]:cut]
 		inRecord := len(bytes.Trim(rest, "\x00")) > 0
 		switch {

@@ -46,13 +46,13 @@ func readWhole(tb rapid.TB, fsys vfs.FS, dir string, opt Options) (*engine.Engin
 func jobsOf(eng *engine.Engine) map[uint64]engine.Change {
 	jobs := make(map[uint64]engine.Change)
 	for c := range eng.Snapshots {
-		c.Body, c.Slot = bytes.Clone(c.Body), 0 // another engine has it elsewhere
+		c.Body, c.Slot = bytes.Clone(c.Body), 0 // its slot in another engine differs
 		jobs[c.ID] = c
 	}
 	return jobs
 }
 
-// engineOf returns an engine with these jobs.
+// engineOf returns an engine with the given jobs.
 func engineOf(changes ...engine.Change) *engine.Engine {
 	eng := engine.New(engine.Options{})
 	for _, c := range changes {
@@ -61,7 +61,7 @@ func engineOf(changes ...engine.Change) *engine.Engine {
 	return eng
 }
 
-// buriedOrder returns the ids of the buried jobs of each tube in their order.
+// buriedOrder returns the ids of each tube's buried jobs in their order.
 func buriedOrder(jobs map[uint64]engine.Change) map[string][]uint64 {
 	buried := slices.Collect(maps.Values(jobs))
 	buried = slices.DeleteFunc(buried, func(c engine.Change) bool { return c.State != engine.Buried })

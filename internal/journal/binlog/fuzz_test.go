@@ -46,7 +46,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%+v for %d bytes", file, len(b))
 		}
 		if rest := b[file.Read:]; file.Stopped == nil && len(b) >= headerSize && len(bytes.Trim(rest, "\x00")) > 0 {
-			t.Errorf("nothing is said of %d bytes", len(rest))
+			t.Errorf("the report omits %d bytes", len(rest))
 		}
 
 		other := dirOf(t)

@@ -75,7 +75,7 @@ func TestGoldenWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(want, got) {
-			t.Errorf("%s has other bytes:\n%x, want\n%x", file, got, want)
+			t.Errorf("%s has the bytes\n%x, want\n%x", file, got, want)
 		}
 	}
 	if names, err := Files(vfs.OS, fresh); len(names) != 2 || err != nil {

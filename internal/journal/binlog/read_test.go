@@ -15,8 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 )
 
-// show returns a Change as a line. It leaves out counts that builder sets, and
-// times are seconds.
+// show returns a Change as a line. It omits counts that builder sets. Times are in
+// seconds.
 func show(c engine.Change) string {
 	switch c.Kind {
 	case engine.LastID:
@@ -47,8 +47,8 @@ func showAll(changes []engine.Change) []string {
 
 var zeros = strings.Repeat("\x00", 10000)
 
-// TestRead reads files that are well or not. Records of version 7 with the tube
-// "mail" and the body "abc" are 93 bytes long, short ones 84.
+// TestRead reads valid and damaged files. Full records of version 7 with the tube "mail"
+// and the body "abc" have 93 bytes, short ones 84.
 func TestRead(t *testing.T) {
 	const body = "abc\r\n"
 	mail := func(id uint64, fields ...field) *builder {
@@ -193,7 +193,7 @@ func TestFiles(t *testing.T) {
 	changes, report := readChanges(t, fsys)
 	for i, id := range []uint64{2, 3, 6, 9, 10, 2147483647} {
 		if changes[i].ID != id {
-			t.Errorf("change %d is that of job %d, want %d", i, changes[i].ID, id)
+			t.Errorf("change %d is of job %d, want %d", i, changes[i].ID, id)
 		}
 	}
 	if want := []string{"binlog.4 to binlog.5", "binlog.7 to binlog.8", "binlog.11 to binlog.2147483646"}; !slices.Equal(report.Missing, want) {

@@ -30,7 +30,7 @@ func asRead(c engine.Change) engine.Change {
 	return c
 }
 
-// TestWriteTimes: a file holds moments from 1970 on.
+// A file contains times since 1970.
 func TestWriteTimes(t *testing.T) {
 	for _, tc := range []struct{ at, epoch, want int64 }{
 		{5, 10, 15},
@@ -55,7 +55,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// TestWriteFaults fails each call in turn: Write returns the error.
+// If any call fails, Write returns the error.
 func TestWriteFaults(t *testing.T) {
 	eng := engineOf(job1(engine.Ready, 1, 0, "abc"), job1(engine.Buried, 2, 1, "def"), engine.Change{Kind: engine.LastID, ID: 3})
 	opt := Options{FileSize: 1}

@@ -20,8 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata")
 
-// epoch is the moment of the tests at which the engine's clock was 0: 2033-05-18
-// 03:33:20 UTC.
+// epoch is the zero of the engine's clock in the tests: 2033-05-18 03:33:20 UTC.
 const epoch = 2_000_000_000_000_000_000
 
 var (
@@ -59,9 +58,9 @@ var kinds = []struct {
 	{"state: buried", engine.Change{Kind: engine.JobState, State: engine.Buried, ID: 7, Pri: 1, TTR: 120, Created: 5e9, Due: 3, Buries: 1}},
 	{"deleted", engine.Change{Kind: engine.JobDeleted, ID: 128}},
 	{"paused for a minute", engine.Change{Kind: engine.TubePaused, Tube: "mail", Delay: 60, Due: 61e9}},
-	{"paused no more, or gone", engine.Change{Kind: engine.TubePaused, Tube: "mail", Due: -epoch}},
+	{"no longer paused, or removed", engine.Change{Kind: engine.TubePaused, Tube: "mail", Due: -epoch}},
 	{"policy", engine.Change{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte("max-attempts=5\nretry-delay=5s\n"), BodyLen: 30}},
-	{"policy: none any more", engine.Change{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte{}}},
+	{"policy: removed", engine.Change{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte{}}},
 	{"put: by a schedule", engine.Change{
 		Kind: engine.JobPut, State: engine.Ready, ID: 9, TTR: 60, Tube: "reports", From: "nightly", Was: `{"at":1790904600,"job":9,"timing":"30 3 * * * UTC"}`, Body: []byte("x"), BodyLen: 1,
 	}},
@@ -69,7 +68,7 @@ var kinds = []struct {
 	{"mark of a schedule", engine.Change{Kind: engine.ScheduleMark, Tube: "nightly", Body: []byte(`{"at":1790904600,"timing":"30 3 * * * UTC"}`), BodyLen: 43}},
 	{"last id", engine.Change{Kind: engine.LastID, ID: 1 << 32}},
 	{"applied up to entry 1000 of term 7", Applied{1000, 7, epoch}.Change()},
-	{"applied: of no cluster any more", Applied{}.Change()},
+	{"applied: left the cluster", Applied{}.Change()},
 }
 
 func encode(c *engine.Change, epoch int64) []byte {
@@ -84,8 +83,8 @@ func decode(t interface{ Fatalf(string, ...any) }, rec []byte, epoch int64) engi
 	return c
 }
 
-// The bytes of records never change: journals of this version are to be read by
-// all later ones.
+// The bytes of records never change: all later versions must read journals of this
+// version.
 func TestGolden(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Records of each kind; the engine's clock was 0 at %d. record.go draws them.\n", int64(epoch))
@@ -103,7 +102,7 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s (-) and what is written now (+):\n%s", name, diff)
+		t.Errorf("%s (-) and the current encoding (+):\n%s", name, diff)
 	}
 	for i, block := range strings.Split(string(want), "\n\n")[1:] {
 		if got := decode(t, fromHexLines(t, block), epoch); cmp.Diff(got, kinds[i].c) != "" {
@@ -158,7 +157,7 @@ func TestRoundTrip(t *testing.T) {
 			kind = engine.JobMoved
 		}
 		if most := MaxLen(kind, len(c.Tube), len(c.Body)+c.MarkLen()); kind < 0x80 && len(rec) > most {
-			t.Fatalf("%+v takes %d bytes, and should take %d at most", c, len(rec), most)
+			t.Fatalf("%+v takes %d bytes, want at most %d", c, len(rec), most)
 		}
 		for n := range rec {
 			if (c.Kind == engine.JobPut || c.Kind.IsNamed()) && n >= len(rec)-len(c.Body) {
