@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// view describes everything that can be seen of an engine.
+// view describes the visible state of an engine.
 func view(e *Engine, now int64, sessions ...*Session) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%+v next %d\n", e.Stats(), e.Next())
@@ -28,7 +28,7 @@ func view(e *Engine, now int64, sessions ...*Session) string {
 	return b.String()
 }
 
-// A refused change is the outcome of its verb, and nothing else happens.
+// A refused change is the outcome of its verb, and has no other effect.
 func TestAdmitRefuses(t *testing.T) {
 	const now = 100 * second
 	tests := []struct {
@@ -81,7 +81,7 @@ func TestAdmitRefuses(t *testing.T) {
 				}
 				refuse = false
 				if got := test.do(e, me); got != OK {
-					t.Errorf("admitted, it gives %v", got)
+					t.Errorf("admitted: outcome %v", got)
 				}
 				if e.Promises() != 1 {
 					t.Errorf("%d changes were emitted, want 1", e.Promises())

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAllocations holds the verbs to their budget in the steady state: none.
+// In the steady state, the verbs allocate nothing.
 func TestAllocations(t *testing.T) {
 	for _, logged := range []bool{false, true} {
 		e := New(Options{Logged: logged})
@@ -13,7 +13,7 @@ func TestAllocations(t *testing.T) {
 		body := make([]byte, 64)
 		spec := Spec{TTR: 60}
 		now := int64(0)
-		for range 100 { // so that heaps have their pages
+		for range 100 { // until the heaps have their pages
 			e.Put(now, s, spec, body)
 		}
 		reserve := func() uint64 { j, _ := e.Reserve(now, s, 0); return j.ID }
@@ -90,16 +90,16 @@ func TestTubeAllocations(t *testing.T) {
 		}
 	}
 	if names.Len() == 0 {
-		t.Error("nothing is listed")
+		t.Error("the list is empty")
 	}
 }
 
-// deaf is a Waiter that does not care.
+// deaf is a Waiter that ignores its results.
 type deaf struct{}
 
 func (deaf) WaitOver(Job, Outcome) {}
 
-// manyTubes returns a session that watches so many tubes, and default.
+// manyTubes returns a session that watches the given number of tubes, and default.
 func manyTubes(e *Engine, tubes int) *Session {
 	s := e.Open(nil)
 	for k := range tubes {

@@ -55,7 +55,7 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
-// BenchmarkFill puts jobs until there are many, and then starts again.
+// BenchmarkFill puts a million jobs, and then starts again.
 func BenchmarkFill(b *testing.B) {
 	const most = 1_000_000
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -86,7 +86,7 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// BenchmarkMiddle removes jobs from the middle of many, and puts others at the end.
+// BenchmarkMiddle removes jobs from the middle of the queue, and puts others at the end.
 func BenchmarkMiddle(b *testing.B) {
 	for _, verb := range []string{"delete", "reserve-job"} {
 		for _, backlog := range backlogs[1:] {

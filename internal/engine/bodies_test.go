@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A slot of a class fits its bodies, no smaller slot would, and above 128 bytes at most
-// an eighth is wasted.
+// A slot of a class fits its bodies, no smaller slot would fit, and above 128 bytes at
+// most an eighth is wasted.
 func TestClasses(t *testing.T) {
 	for n := 1; n <= maxClassed; n++ {
 		c := classOf(uint32(n))
@@ -51,7 +51,7 @@ func TestBodies(t *testing.T) {
 	free := func(k int) {
 		x := twin[k]
 		if got := b.get(x.slot, uint32(len(x.body))); !bytes.Equal(got, x.body) || cap(got) != len(got) {
-			t.Fatalf("a body of %d bytes came back different, or with cap %d", len(x.body), cap(got))
+			t.Fatalf("a body of %d bytes differs, or has capacity %d", len(x.body), cap(got))
 		}
 		b.free(x.slot, uint32(len(x.body)))
 		twin[k] = twin[len(twin)-1]
@@ -103,7 +103,7 @@ func TestMemoryGivenBack(t *testing.T) {
 		e.Delete(s, id+1)
 	}
 	if kept := e.Memory(); full < n*200 || kept > full/10 {
-		t.Errorf("%d jobs take %d bytes, and none %d", n, full, kept)
+		t.Errorf("%d jobs take %d bytes, and an empty engine %d", n, full, kept)
 	}
 	if err := e.Check(); err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// A session that waits again gets a job that is ready, or goes on waiting until its end.
+// A session that waits again gets a ready job, or waits until its timeout.
 func TestResumeWait(t *testing.T) {
 	e := New(Options{})
 	all, got := servedWorkers(e, 3)
@@ -83,7 +83,7 @@ func TestResumeWait(t *testing.T) {
 		e.ResumeWait(0, all[i].s, 7*second, left)
 	}
 	if waited, left := e.Wait(all[1].s); waited != 7*second || left != 3*second {
-		t.Errorf("it has waited %v and has %v left", waited, left)
+		t.Errorf("waited %v, %v left", waited, left)
 	}
 	e.Tick(4 * second)
 	e.Put(4*second, producer, Spec{TTR: 5}, nil)

@@ -11,7 +11,7 @@ import (
 func TestCloseInSlices(t *testing.T) {
 	const now = 7 * second
 	e := New(Options{})
-	e.slice, e.workLimit = 5, 10 // one slice to a Tick
+	e.slice, e.workLimit = 5, 10 // one slice per Tick
 	other := e.Open(nil)
 	e.Use(other, []byte("work"))
 	holder := e.Open(nil)
@@ -39,20 +39,20 @@ func TestCloseInSlices(t *testing.T) {
 			t.Errorf("after %d jobs: %+v", ready, st)
 		}
 		if o := e.Delete(other, order[9]); o != NotFound {
-			t.Errorf("after %d jobs: delete of one still held: %v", ready, o)
+			t.Errorf("after %d jobs: delete of a held job: %v", ready, o)
 		}
 		if e.Next() > now+60*second {
 			t.Errorf("after %d jobs: next is %d", ready, e.Next())
 		}
 		if s := e.Open(nil); s.num == num {
-			t.Errorf("after %d jobs: its number was given to another", ready)
+			t.Errorf("after %d jobs: another session has its number", ready)
 		} else {
 			e.Close(now, s)
 		}
 		if err := e.Check(); err != nil {
 			t.Error(err)
 		}
-		e.Tick(now + 60*second) // no TTR runs out meanwhile
+		e.Tick(now + 60*second) // no TTR expires in the meantime
 	}
 	if st := e.Stats(); st.Ready != 10 || st.Reserved != 0 || st.Timeouts != 0 || e.Next() != Never {
 		t.Errorf("at the end: %+v, next %d", st, e.Next())
@@ -80,7 +80,7 @@ func TestCloseDoesNotQueue(t *testing.T) {
 	before := e.Stats().Ready
 	e.Close(0, little)
 	if got := e.Stats().Ready - before; got != 1 {
-		t.Errorf("%d jobs came back, want 1", got)
+		t.Errorf("%d jobs returned, want 1", got)
 	}
 	if err := e.Check(); err != nil {
 		t.Error(err)
@@ -116,12 +116,12 @@ func TestCloseManyTubes(t *testing.T) {
 		lists = append(lists, e.TubeNames().collect())
 	}
 	if len(lists[0]) != 35 || !slices.Equal(lists[0], lists[1]) {
-		t.Errorf("at once there are left\n%q, in slices\n%q", lists[0], lists[1])
+		t.Errorf("remaining tubes after a removal at once\n%q, in slices\n%q", lists[0], lists[1])
 	}
 }
 
-// Returning a job of a closed session takes no more work if the session held very many.
-// If changes are logged, a tick does as little of it.
+// Returning a job of a closed session takes constant work, even if the session held very
+// many. With a log, each tick returns equally few.
 func TestCloseWork(t *testing.T) {
 	for _, logged := range []bool{false, true} {
 		testCloseWork(t, Options{Logged: logged})
@@ -158,8 +158,7 @@ func testCloseWork(t *testing.T, opt Options) {
 	}
 }
 
-// All sessions go at once, whatever they are doing, and nothing is left of them but jobs
-// that are ready.
+// DropSessions removes all sessions at once, in any state, and their jobs become ready.
 func TestDropSessions(t *testing.T) {
 	const now = 7 * second
 	e := New(Options{Logged: true})
@@ -182,10 +181,10 @@ func TestDropSessions(t *testing.T) {
 		e.Reserve(now, s, Forever)
 	}
 	e.slice, e.workLimit = 2, 4
-	e.Close(now, all[1]) // which takes more turns than one
+	e.Close(now, all[1]) // takes more than one turn
 	e.TakeChanges()
 	if st := e.Stats(); st.Waiting == 0 || st.Reserved == 0 || e.sessions[all[1].num] == nil {
-		t.Fatalf("the test tries nothing: %+v", st)
+		t.Fatalf("the test has no effect: %+v", st)
 	}
 	e.DropSessions(now)
 	if err := e.Check(); err != nil {
@@ -195,7 +194,7 @@ func TestDropSessions(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	if n := e.Promises(); n != 0 {
-		t.Errorf("there are %d changes", n)
+		t.Errorf("%d changes", n)
 	}
 	if c, ok := e.PauseOf("paused"); !ok || c.Delay != 60 {
 		t.Errorf("the pause is %+v, %v", c, ok)

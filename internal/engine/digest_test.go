@@ -14,7 +14,8 @@ func digestOf(now, epoch int64, changes ...Change) uint64 {
 	return e.Digest(now, epoch)
 }
 
-// Every field that a Change carries makes a difference, but for those that are no facts.
+// The digest depends on every field of a Change, except fields that are not part of the
+// state.
 func TestDigestOfFields(t *testing.T) {
 	const now = 100 * second
 	job := Change{Kind: JobPut, State: Delayed, ID: 7, Pri: 1, Delay: 2, TTR: 3, Created: 4, Due: 200 * second, Tube: "a", Body: []byte("body"), Releases: 5, Buries: 6, Kicks: 7}
@@ -76,8 +77,8 @@ func TestDigestKnowsNoOrder(t *testing.T) {
 	}
 }
 
-// An engine that decides and an engine that restores its decisions have equal digests at
-// each moment, whatever has come due and whatever their clocks show.
+// A deciding engine and an engine that restores its decisions have equal digests at each
+// moment, regardless of due events and of their clocks.
 func TestDigestOfFollower(t *testing.T) {
 	const epoch = 50 * second
 	leader, follower := New(Options{Logged: true}), New(Options{})
@@ -103,7 +104,7 @@ func TestDigestOfFollower(t *testing.T) {
 	same("after two puts and a pause")
 	empty := New(Options{}).Digest(now, 0)
 	if leader.Digest(now, 0) == empty {
-		t.Fatal("it is that of an empty engine")
+		t.Fatal("it equals the digest of an empty engine")
 	}
 	leader.Reserve(now, s, 0)
 	same("after a reserve")
@@ -121,6 +122,6 @@ func TestDigestOfFollower(t *testing.T) {
 	leader.DeleteJob(ready + 1)
 	same("when all are deleted")
 	if d := leader.Digest(now, 0); d != empty {
-		t.Errorf("%x when all are gone, want that of an empty engine, %x", d, empty)
+		t.Errorf("%x after all jobs were deleted, want the digest of an empty engine, %x", d, empty)
 	}
 }

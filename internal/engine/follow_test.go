@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A group is a log of entries that a leader decides and others are told of, without a
-// network: engines that lead and follow.
+// A group simulates replication without a network: one engine leads and decides entries
+// of a log, and others follow.
 type group struct {
 	src  *rand.Rand
 	now  int64
@@ -24,7 +24,7 @@ type group struct {
 	follower *Engine
 	applied  int // by the follower
 
-	kept int // how many leaders have followed after they had led
+	kept int // number of leaders that became followers
 }
 
 // Some tubes of a group have policies.
@@ -49,8 +49,8 @@ func newGroup(seed uint64) *group {
 	return g
 }
 
-// elect makes an engine that has applied all committed changes the leader's, and drops
-// uncommitted changes, as if the leader had died.
+// elect makes an engine with all committed changes the leader's, and drops uncommitted
+// changes, as after the death of a leader.
 func (g *group) elect() {
 	g.log = g.log[:g.committed]
 	g.begin(g.replayed(g.committed))
@@ -78,16 +78,16 @@ func (g *group) handOver() error {
 		return err
 	}
 	if n := len(old.TakeChanges()); n > 0 {
-		return fmt.Errorf("an engine that has dropped its sessions has made %d changes", n)
+		return fmt.Errorf("an engine that has dropped its sessions made %d changes", n)
 	}
 	if got, want := old.Digest(g.now, 0), g.replayed(g.committed).Digest(g.now, 0); got != want {
-		return fmt.Errorf("a leader without its sessions has the digest %x at %d, and what is committed %x", got, g.committed, want)
+		return fmt.Errorf("a leader without its sessions has the digest %x at %d, the committed changes %x", got, g.committed, want)
 	}
 	g.kept++
 	return nil
 }
 
-// replayed returns an engine that was told the first n entries.
+// replayed returns an engine that has restored the first n entries.
 func (g *group) replayed(n int) *Engine {
 	e := New(groupOptions)
 	for _, entry := range g.log[:n] {
@@ -102,7 +102,7 @@ func restoreAll(e *Engine, changes []Change) {
 	}
 }
 
-// turn lets the leader decide something.
+// turn lets the leader execute some verbs.
 func (g *group) turn() {
 	g.now += g.src.Int64N(second)
 	g.leader.Tick(g.now)
@@ -174,14 +174,14 @@ func (g *group) compare() error {
 	}
 	want := g.replayed(g.applied)
 	if got, want := g.follower.Digest(g.now, 0), want.Digest(g.now, 0); got != want {
-		return fmt.Errorf("the follower has the digest %x at %d, and what is committed %x", got, g.applied, want)
+		return fmt.Errorf("the follower has the digest %x at %d, the committed changes %x", got, g.applied, want)
 	}
 	if got, want := g.follower.LastID(), want.LastID(); got < want {
 		return fmt.Errorf("the follower's last id is %d, below %d", got, want)
 	}
 	if g.committed == len(g.log) {
 		if got, want := g.leader.Digest(g.now, 0), g.replayed(g.committed).Digest(g.now, 0); got != want {
-			return fmt.Errorf("the leader has the digest %x at %d, and what is committed %x", got, g.committed, want)
+			return fmt.Errorf("the leader has the digest %x at %d, the committed changes %x", got, g.committed, want)
 		}
 	}
 	return nil
@@ -227,6 +227,6 @@ func TestFollow(t *testing.T) {
 	})
 	t.Logf("%d leaders have followed", kept)
 	if seeds.Enough(ran, 60) && (kept == 0 || acted == 0 || expired == 0 || duplicates == 0) {
-		t.Error("the test tries nothing")
+		t.Error("the test has no effect")
 	}
 }

@@ -40,7 +40,7 @@ func (w *indexTwin) insert(id uint64) {
 		return
 	}
 	i, j := w.e.jobs.alloc()
-	for i == 0 { // so that the map has no other 0
+	for i == 0 { // so that 0 in the map is unique
 		i, j = w.e.jobs.alloc()
 	}
 	j.id = id
@@ -69,7 +69,7 @@ func (w *indexTwin) check() {
 		}
 		for bit := range 64 {
 			if other := id ^ 1<<bit; w.twin[other] == 0 && w.x.find(other) != none {
-				w.t.Fatalf("found job %d, which is not there", other)
+				w.t.Fatalf("found job %d, which does not exist", other)
 			}
 		}
 	}
@@ -114,11 +114,11 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// A queue of few jobs at a time creates a new node per sixteen ids, and the index takes
-// few bytes, however far apart the ids are.
+// A queue with few jobs at a time creates a node per sixteen ids, and the index takes few
+// bytes, even if the ids are far apart.
 func TestIndexNodes(t *testing.T) {
 	w := newIndexTwin(t)
-	w.insert(5) // stays
+	w.insert(5) // this job stays
 	made := 0
 	for id := uint64(1_000_000); id < 1_001_600; id++ {
 		before := w.x.recent

@@ -12,10 +12,10 @@ func TestRecordSizes(t *testing.T) {
 		t.Errorf("a job takes %d bytes, want 48", n)
 	}
 	if n := unsafe.Sizeof([slotsPerPage]job{}); n%8192 != 0 {
-		t.Errorf("a page of jobs takes %d bytes, no multiple of a page of memory", n)
+		t.Errorf("a page of jobs takes %d bytes, want a multiple of a memory page", n)
 	}
 	if n := unsafe.Sizeof(coldJob{}); n != 56 {
-		t.Errorf("its cold part takes %d bytes, want 56", n)
+		t.Errorf("a cold part takes %d bytes, want 56", n)
 	}
 }
 
@@ -26,8 +26,8 @@ func buryOften(e *Engine, s *Session, id uint64, times int) {
 	}
 }
 
-// A job has a cold part since its first reserve or kick, also after a restart, and none
-// while it is buried, unless its numbers are large.
+// A job has a cold part from its first reserve or kick on, also after a restart. A buried
+// job has none, unless its numbers are large.
 func TestColdPart(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -84,7 +84,7 @@ func TestColdPart(t *testing.T) {
 		}
 		e.Delete(s, id)
 		if e.jobs.coldCount > 0 {
-			t.Errorf("%s, delete: the cold part stays", test.name)
+			t.Errorf("%s, delete: the cold part was not freed", test.name)
 		}
 	}
 }

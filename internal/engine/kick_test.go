@@ -2,8 +2,8 @@ package engine
 
 import "testing"
 
-// slicedKick returns an engine with 10 jobs that can be kicked, in the given
-// state, of which it kicks 3 at a time.
+// slicedKick returns an engine with 10 jobs in a state that can be kicked. Each slice of
+// a kick covers 3 jobs.
 func slicedKick(state State, opt Options) (*Engine, *Session) {
 	e := New(opt)
 	e.slice = 3

@@ -159,7 +159,7 @@ func TestLimitsOfTubes(t *testing.T) {
 		{"watch", "c", "3 0"},
 		{"use", "d", "0"},
 		{"use", "e", "6"},
-		{"use", "c", "0"}, // d is gone
+		{"use", "c", "0"}, // d was removed
 		{"use", "e", "0"},
 	} {
 		var got string
@@ -197,7 +197,7 @@ func TestRestoreKnowsNoLimits(t *testing.T) {
 	}
 }
 
-// The last id is given out once, and then puts are refused.
+// The last id is used once, and then puts are refused.
 func TestLastID(t *testing.T) {
 	var reached []Limit
 	e := New(Options{Logged: true, LimitReached: func(l Limit, _ string) { reached = append(reached, l) }})
@@ -209,10 +209,10 @@ func TestLastID(t *testing.T) {
 	for range 3 {
 		e.SkipID(s)
 		if id, o := e.Put(1, s, Spec{}, nil); id != 0 || o != OutOfMemory {
-			t.Errorf("put: id %d, outcome %v, want that none is left", id, o)
+			t.Errorf("put: id %d, outcome %v, want no id left", id, o)
 		}
 		if id, o := e.PutInto(1, []byte("mail"), Spec{}, nil); id != 0 || o != OutOfMemory {
-			t.Errorf("put into a tube: id %d, outcome %v, want that none is left", id, o)
+			t.Errorf("put into a tube: id %d, outcome %v, want no id left", id, o)
 		}
 	}
 	if want := slices.Repeat([]Limit{IDLimit}, 6); !slices.Equal(reached, want) {
@@ -303,7 +303,7 @@ func TestTubesTakeMemory(t *testing.T) {
 		watched++
 	}
 	if watched != spare {
-		t.Errorf("%d tubes beside jobs that take all memory, want %d", watched, spare)
+		t.Errorf("%d tubes when jobs take all memory, want %d", watched, spare)
 	}
 	if o := e.Use(jobs, []byte("new")); o != OutOfMemory || e.Use(jobs, []byte("000")) != OK {
 		t.Errorf("a new tube: %v", o)
@@ -319,7 +319,7 @@ func TestTubesTakeMemory(t *testing.T) {
 		watched++
 	}
 	if _, o := e.Put(0, jobs, Spec{TTR: 9}, nil); o != OutOfMemory {
-		t.Errorf("a put beside tubes that take all memory: %v", o)
+		t.Errorf("a put when tubes take all memory: %v", o)
 	}
 	e.Close(0, watcher)
 	e.Close(0, jobs)
@@ -327,6 +327,6 @@ func TestTubesTakeMemory(t *testing.T) {
 		e.Tick(0)
 	}
 	if used, _ := e.LimitedMemory(); used != 0 || e.Check() != nil {
-		t.Errorf("nothing takes %d bytes: %v", used, e.Check())
+		t.Errorf("an empty engine takes %d bytes: %v", used, e.Check())
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// next returns the first thing to come due, and how to do it.
+// next returns the time of the first due event, and the function that executes it.
 func (m *model) next() (at int64, do func(now int64)) {
 	at = Never
 	for _, t := range slices.SortedFunc(slices.Values(m.tubes), func(a, b *modelTube) int { return cmp.Compare(a.born, b.born) }) {
@@ -91,7 +91,7 @@ func (m *model) tickTo(now int64, places []uint64) {
 	}
 }
 
-// tubeStats counts everything again.
+// tubeStats counts all values again.
 func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
 	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop, Timeouts: t.timeouts, Releases: t.releases, Buries: t.buries, Failed: t.failed, Exhausted: t.exhausted, Duplicates: t.duplicates, Queued: t.queued, Worked: t.worked}
 	for _, j := range m.jobs {

@@ -60,8 +60,8 @@ func (j *modelJob) unlogged() bool {
 	return j.reserves != j.logged.reserves || j.timeouts != j.logged.timeouts
 }
 
-// allowances returns the number of kicks that allow as many tries again: those of a
-// buried job.
+// allowances returns the number of kicks of a buried job, each of which grants as many
+// attempts again.
 func (j *modelJob) allowances() uint32 {
 	if j.state == Buried {
 		return min(j.kicks, max(j.buries, 1)-1)
@@ -69,7 +69,7 @@ func (j *modelJob) allowances() uint32 {
 	return min(j.kicks, j.buries)
 }
 
-// jobsIn counts the jobs of a tube in any state. A kick makes those of a dead tube ready.
+// jobsIn counts the jobs of a tube in all states.
 func (m *model) jobsIn(tube string) (n int) {
 	for _, j := range m.jobs {
 		n += int(count(j.tube == tube))
@@ -77,7 +77,7 @@ func (m *model) jobsIn(tube string) (n int) {
 	return n
 }
 
-// end ends the life of a job.
+// end executes the action of a policy on a job.
 func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 	m.acted[why]++
 	from := j.tube
@@ -115,8 +115,8 @@ func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 // modelPass is the duration of the engine's pass over all jobs in these tests.
 const modelPass = 2 * second
 
-// armSweep notes when the jobs are looked at next, as tubes or their policies have
-// changed.
+// armSweep sets the time of the next pass over all jobs, after a change of tubes or
+// policies.
 func (m *model) armSweep() {
 	if m.sweepAt == Never && m.stales() {
 		m.sweepAt = m.turn
@@ -208,7 +208,7 @@ func (m *model) closes(now int64, t *modelTube) (until int64, closed bool) {
 	return until, until > now
 }
 
-// passed notes that a job of a tube was reserved.
+// passed records that a job of a tube was reserved.
 func (m *model) passed(now int64, t *modelTube, ready bool) {
 	if interval := m.policyOf(t.name).Interval; ready && interval > 0 {
 		t.spent = max(t.spent, now) + interval
@@ -237,7 +237,7 @@ func (m *model) free(t *modelTube) {
 	t.closed, t.opensAt = false, Never
 }
 
-// reopen opens a tube when the time has come.
+// reopen opens a tube when its time has come.
 func (m *model) reopen(now int64, t *modelTube) {
 	t.closed, t.opensAt = false, Never
 	if until, closed := m.closes(now, t); closed {
@@ -262,7 +262,7 @@ var (
 	}}
 )
 
-// equal returns the jobs of which a put would be a duplicate.
+// equal returns the jobs that make a put a duplicate.
 func (m *model) equal(now int64, tube string, spec Spec, body []byte) (ids []uint64) {
 	p := m.policyOf(tube)
 	if p.Unique == nil || spec.Again {
@@ -316,12 +316,12 @@ func (tw *twins) setPolicies() {
 	for tw.e.turnWork = 0; tw.e.outdated(); tw.e.turnWork = 0 {
 		tw.e.updatePolicies()
 	}
-	once := make(map[string]bool) // tubes that permitted one attempt only before
+	once := make(map[string]bool) // tubes that permitted only one attempt before
 	for _, t := range tw.m.tubes {
 		once[t.name] = tw.m.policyOf(t.name).singleAttempt()
 	}
 	tw.m.policies = policies
-	for _, j := range tw.m.jobs { // a job that was reserved before has had its attempt
+	for _, j := range tw.m.jobs { // a job that was already reserved has used its attempt
 		if tw.m.policyOf(j.tube).singleAttempt() && !once[j.tube] && j.unlogged() {
 			j.logged = j.fields
 			if j.state == Reserved {

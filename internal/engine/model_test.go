@@ -20,16 +20,16 @@ type model struct {
 	jobs           map[uint64]*modelJob
 	tubes          []*modelTube // in the order of list-tubes
 	sessions       []*modelSession
-	heard          []answer // what waiting sessions were told
-	stats          Stats    // only what has been, such as TotalJobs
+	heard          []answer // the results of waits
+	stats          Stats    // only cumulative values, such as TotalJobs
 	lastID         uint64
-	clock          int   // counts reservations, burials, waits, births: who was first?
-	turn           int64 // when things were last looked for that had come due
+	clock          int   // orders reservations, burials, waits and new tubes
+	turn           int64 // time of the last tick
 	queued, worked Total
 
 	policies func(tube string) *Policy
 	acted    PolicyCounts
-	sweepAt  int64 // when all jobs are looked at for stale ones
+	sweepAt  int64 // time of the next pass for stale jobs
 }
 
 type modelTube struct {
@@ -82,7 +82,7 @@ type modelJob struct {
 	id       uint64
 	holder   *modelSession
 	reserved int    // when
-	since    int64  // when it became ready, or was reserved; ns
+	since    int64  // time when it became ready or was reserved, in ns
 	touches  uint32 // since it was reserved
 	logged   fields // as they were at the last effect that outlives the process
 }
@@ -103,7 +103,7 @@ func newModel() *model {
 
 func (m *model) tick() int { m.clock++; return m.clock }
 
-// tube finds a tube, or makes it.
+// tube returns a tube, and creates it if necessary.
 func (m *model) tube(name string) *modelTube {
 	if t := m.find(name); t != nil {
 		return t
@@ -126,7 +126,7 @@ func (m *model) find(name string) *modelTube {
 	return nil
 }
 
-// collect removes a tube that nothing refers to; the last takes its place.
+// collect removes an unused tube. The last tube takes its place in the list.
 func (m *model) collect(name string) {
 	for _, s := range m.sessions {
 		if s.use == name || slices.Contains(s.watches, name) {
@@ -144,7 +144,7 @@ func (m *model) collect(name string) {
 	}
 }
 
-// in returns the jobs that are in a state, the first to leave it first.
+// in returns the jobs in a state, in the order in which they leave it.
 func (m *model) in(state State, ok func(*modelJob) bool) []*modelJob {
 	var found []*modelJob
 	for _, j := range m.jobs {
@@ -310,7 +310,7 @@ func (m *model) putInto(now int64, tube string, spec Spec, body []byte) uint64 {
 	return j.id
 }
 
-// settle lets a job that was put or altered be delayed or ready.
+// settle makes a new or changed job delayed or ready.
 func (m *model) settle(now int64, j *modelJob) {
 	m.ready(now, j, int64(j.delay)*second)
 	j.logged = j.fields
@@ -320,7 +320,7 @@ func (m *model) settle(now int64, j *modelJob) {
 func (m *model) reserve(now int64, s *modelSession, timeout int64) (*modelJob, Outcome) {
 	s.worker = true
 	jobs, held := m.offered(s), m.heldBy(s)
-	for len(jobs) > 0 && m.stale(now, jobs[0]) { // then those at the heads of all tubes end
+	for len(jobs) > 0 && m.stale(now, jobs[0]) { // then stale jobs at the heads of all tubes end
 		for _, tube := range s.watches {
 			if t := m.find(tube); !t.closed {
 				m.endStales(now, t)

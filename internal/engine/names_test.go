@@ -24,10 +24,10 @@ type taken struct {
 func (s taken) check(t *testing.T) {
 	t.Helper()
 	if got := s.names.collect(); !slices.Equal(got, s.want) {
-		t.Fatalf("a snapshot of %d names has changed: %q, want %q", len(s.want), got, s.want)
+		t.Fatalf("a snapshot of %d names changed: %q, want %q", len(s.want), got, s.want)
 	}
 	if got, want := s.names.Bytes(), len(strings.Join(s.want, "")); got != want {
-		t.Fatalf("a snapshot of %d names says it has %d bytes, want %d", len(s.want), got, want)
+		t.Fatalf("a snapshot of %d names reports %d bytes, want %d", len(s.want), got, want)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestNamesRandom(t *testing.T) {
 			k := rng.IntN(len(plain))
 			last := len(plain) - 1
 			if got := list.remove(k); got != plain[last] {
-				t.Fatalf("%q took the place of what went, want %q", got, plain[last])
+				t.Fatalf("%q took the place of the removed name, want %q", got, plain[last])
 			}
 			plain[k] = plain[last]
 			plain = plain[:last]

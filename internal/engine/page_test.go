@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// pageOf collects a page at once, and checks that no turn is long.
+// pageOf reads a page at once, and checks that no turn is long.
 func pageOf(t *testing.T, e *Engine, state State, after Cursor, n int, between func()) (ids []uint64, next Cursor) {
 	t.Helper()
 	p, o := e.BeginPage([]byte(DefaultTube), state, after, n)
@@ -30,7 +30,7 @@ func pageOf(t *testing.T, e *Engine, state State, after Cursor, n int, between f
 	}
 }
 
-// A page is the jobs after the cursor, whatever its size and the state.
+// A page contains the jobs after the cursor, for every size and state.
 func TestPage(t *testing.T) {
 	rng := seeded(t)
 	for _, state := range []State{Ready, Delayed, Buried, Reserved} {
@@ -73,8 +73,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A reader of all pages sees every job that stays exactly once, in order, whatever
-// happens between the turns. An incomplete page is the last.
+// A reader of all pages sees every job that stays exactly once, in order, regardless of
+// changes between the turns. An incomplete page is the last.
 func TestPagesMeanwhile(t *testing.T) {
 	rng := seeded(t)
 	for _, state := range []State{Ready, Delayed, Buried, Reserved} {

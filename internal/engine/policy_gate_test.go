@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A servedWorker waits for jobs of the default tube, and records when it gets one.
+// A servedWorker waits for jobs of the default tube, and records the time of each job.
 type servedWorker struct {
 	e    *Engine
 	s    *Session
@@ -29,7 +29,7 @@ func servedWorkers(e *Engine, n int) (all []*servedWorker, got *[]string) {
 	return all, got
 }
 
-// runTo lets time pass, and everything happen when it is due.
+// runTo advances the time, and runs each event when it is due.
 func runTo(t *testing.T, e *Engine, until int64) {
 	t.Helper()
 	for n := 0; e.Next() <= until; n++ {
@@ -97,7 +97,7 @@ func TestMaxReserved(t *testing.T) {
 	}
 	e.Delete(all[0].s, first.ID)
 	if _, o := e.Reserve(0, all[0].s, 0); o != DeadlineSoon && o != TimedOut {
-		t.Errorf("who comes later goes before who waits: %v", o)
+		t.Errorf("a later session was served before a waiting one: %v", o)
 	}
 	runTo(t, e, second)
 	e.Close(second, all[1].s)
@@ -135,7 +135,7 @@ func TestGateOpensInSlices(t *testing.T) {
 	for ; e.Next() <= 0; turns++ {
 		e.Tick(0)
 		if late, o := e.Reserve(0, all[0].s, 0); o == OK && len(*got) < n-1 {
-			t.Fatalf("job %d went to who came late, %d workers have been served", late.ID, len(*got))
+			t.Fatalf("job %d went to a later worker, after %d workers", late.ID, len(*got))
 		}
 		if err := e.Check(); err != nil {
 			t.Fatal(err)
@@ -231,6 +231,6 @@ func TestRateDebt(t *testing.T) {
 		e.Release(0, s, 1, 0, 0)
 	}
 	if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Gate != day {
-		t.Errorf("the next token comes in %d days", st.Gate/day)
+		t.Errorf("the next token is due in %d days", st.Gate/day)
 	}
 }

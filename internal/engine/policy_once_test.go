@@ -22,7 +22,7 @@ func TestAtMostOnce(t *testing.T) {
 			e.Put(0, s, Spec{TTR: 5}, nil)
 			log := e.TakeChanges()
 			if !reserve(e, s) || e.Promises() != 1 {
-				t.Fatalf("it is not reserved, or with %d changes", e.Promises())
+				t.Fatalf("the job was not reserved, or with %d changes", e.Promises())
 			}
 			after := New(Options{Logged: true, Policies: policies})
 			restoreAll(after, append(log, e.TakeChanges()...))
@@ -32,7 +32,7 @@ func TestAtMostOnce(t *testing.T) {
 				t.Errorf("%v, got %q, %+v", o, *got, after.Stats())
 			}
 			if _, o := after.ReserveJob(0, all[1].s, 1); o != NotFound {
-				t.Errorf("a buried job that has had its attempt: %v", o)
+				t.Errorf("a buried job that has used its attempt: %v", o)
 			}
 			after.TakeChanges()
 			after.KickJob(0, 1)
@@ -113,7 +113,7 @@ func TestAtMostOnceSetLate(t *testing.T) {
 				if job, o := after.Reserve(7*second, after.Open(nil), 0); o != TimedOut {
 					t.Errorf("job %d is reserved a second time after a restart: %v", job.ID, o)
 				}
-				if name == "reserved" && turns < 2 { // else the Log has the attempts
+				if name == "reserved" && turns < 2 { // otherwise the Log has the attempts
 					t.Errorf("%d turns for %d jobs", turns, n)
 				}
 			})
@@ -142,8 +142,8 @@ func (p texts) With(pattern, settings string) Policies {
 	return with
 }
 
-// A change is not settled as done if the Log refuses an attempt; the same change tries
-// again. Other changes, again and again, do not delay it.
+// A change of the policy fails if the Log refuses an attempt; repeating the change tries
+// again. Repeated other changes do not delay it.
 func TestAtMostOnceSetLateRefused(t *testing.T) {
 	full := false
 	e := New(Options{Logged: true, Policies: texts{}, Admit: func(kind ChangeKind, _ string, _ int) Outcome {
@@ -175,7 +175,7 @@ func TestAtMostOnceSetLateRefused(t *testing.T) {
 	e.TakeChanges()
 	full = false
 	if o := settle(); o != OK || !slices.ContainsFunc(e.TakeChanges(), func(c Change) bool { return c.Kind == JobState && c.Reserves == 1 }) {
-		t.Errorf("the attempt is not recorded: %v", o)
+		t.Errorf("the attempt was not recorded: %v", o)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestDeadTubeRefuses(t *testing.T) {
 	}
 }
 
-// The stats of a tube that is shut because the Log refuses an attempt have the reason.
+// If a tube is shut because the Log refuses an attempt, its stats have the reason.
 func TestGateByLog(t *testing.T) {
 	full := true
 	e := New(Options{Logged: true, Policies: everyTube(Policy{MaxAttempts: 1}), Admit: func(kind ChangeKind, _ string, _ int) Outcome {

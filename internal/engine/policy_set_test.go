@@ -58,7 +58,7 @@ func TestSetPolicy(t *testing.T) {
 	put(e, s, "m1")
 	admitted = OutOfMemory
 	if o := e.SetPolicy("m", "paused"); o != OutOfMemory || e.SetPolicyOf("m") != "" {
-		t.Errorf("what the Log has no room for is set: %v", o)
+		t.Errorf("a setting was made that the Log has no room for: %v", o)
 	}
 	admitted = OK
 	if o := e.SetPolicy("m", "paused"); o != OK || e.SetPolicyOf("m") != "paused" {
@@ -85,7 +85,7 @@ func TestSetPolicy(t *testing.T) {
 	after.Inherit(e.Settings())
 	after.Tick(0)
 	if n != 1 || reserved(after, "m1") || reserved(after, "m2") || after.Digest(0, 0) != e.Digest(0, 0) {
-		t.Errorf("%d changes; an engine that restores them lacks the policy", n)
+		t.Errorf("an engine that restores the %d changes lacks the policy", n)
 	}
 	if e.SetPolicy("m", ""); len(slices.Collect(e.Named())) != 0 || after.Digest(0, 0) == e.Digest(0, 0) {
 		t.Error("it is set still")
@@ -109,15 +109,15 @@ func TestMaxPolicies(t *testing.T) {
 		}
 	}
 	if e.SetPolicy("more", "x") != TooBig || e.SetPolicy("t1", "y") != OK || e.SetPolicy("t1", "") != OK || e.SetPolicy("more", "x") != OK {
-		t.Error("the limit is not kept, or is kept where there is room")
+		t.Error("the limit is exceeded, or applied below the limit")
 	}
 	if e.TubeNames().Len() != 1 {
 		t.Error("policies have made tubes")
 	}
 }
 
-// keyed are policies by which the jobs of a tube with settings are unique by their body,
-// or by its first byte.
+// keyed are policies under which the jobs of a tube with settings are unique by their
+// body, or by its first byte.
 type keyed map[string]string
 
 var uniquePolicies = map[string]*Policy{"body": {Unique: byBody}, "first": {Unique: byFirst}}
@@ -130,8 +130,8 @@ func (k keyed) With(pattern, settings string) Policies {
 	return with
 }
 
-// Settings of a tube that change in each turn do not keep others from coming into force,
-// be they of many tubes or of many jobs.
+// Settings that change in each turn do not delay other settings, for many tubes or many
+// jobs.
 func TestSettingsThatChangeAgainAndAgain(t *testing.T) {
 	const n = 2000
 	e := New(Options{Policies: prefixes{}})
@@ -168,7 +168,7 @@ func TestSettingsThatChangeAgainAndAgain(t *testing.T) {
 		e.SetPolicy("pub", []string{"first", "body"}[i%2])
 	}
 	if _, all := e.KeysHeld(); all {
-		t.Error("no pass is under way") // so this tests nothing
+		t.Error("no pass is under way") // the test has no effect
 	}
 	for i := range n {
 		if id, o := e.PutInto(0, []byte("big"), Spec{}, fmt.Appendf(nil, "%d", i)); o != Duplicate || id != uint64(i+1) {

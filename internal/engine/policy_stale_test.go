@@ -26,13 +26,13 @@ func TestExpired(t *testing.T) {
 			t.Errorf("bury %v: reserve-job finds a job that is too old: %v", bury, o)
 		}
 		if c := e.PolicyCounts(); len(told) != 2 || told[0] != "ttl default" || c.Expired() != 2 {
-			t.Errorf("bury %v: told %q", bury, told)
+			t.Errorf("bury %v: events %q", bury, told)
 		}
 		_, o := e.ReserveJob(10*second, s, old)
 		if want := NotFound; !bury && o != want || bury && o != OK {
-			t.Errorf("bury %v: reserve-job of what was ended: %v", bury, o)
+			t.Errorf("bury %v: reserve-job of an ended job: %v", bury, o)
 		}
-		// A held job is not ended, but it is not reserved again either.
+		// A reserved job does not expire, but after its release it is not reserved again.
 		e.Reserve(11*second, all[2].s, Forever)
 		e.Release(11*second, all[1].s, held, 0, 0)
 		if runTo(t, e, 80*second); len(*got) > 0 || e.Stats().Waiting != 1 {
@@ -88,12 +88,12 @@ func TestManyExpire(t *testing.T) {
 	e.Put(now, s, Spec{TTR: 5}, nil)
 	e.Put(now, e.Open(nil), Spec{TTR: 5, Pri: 2}, nil)
 	if job, o := e.Reserve(now, s, 0); o != OK || job.ID != n+2 || e.byName["old"].gate.shut != true {
-		t.Fatalf("%v of job %d: behind so many the tube is shut, and others are not", o, job.ID)
+		t.Fatalf("%v of job %d: want the tube shut, and other tubes open", o, job.ID)
 	}
 	last := e.policyCounts.Expired()
 	for turns := 0; e.Next() <= now+stalePass; turns++ {
 		if e.Tick(max(now, e.Next())); turns > n {
-			t.Fatal("it takes forever")
+			t.Fatal("it does not end")
 		}
 		ended := e.policyCounts.Expired()
 		most, last = max(most, int(ended-last)), ended

@@ -13,7 +13,7 @@ import (
 // everyTube gives each tube the same policy.
 func everyTube(p Policy) Policies { return PolicyFunc(func(string) *Policy { return &p }) }
 
-// fail reserves the only job and lets the reservation end.
+// fail reserves the only job and ends the reservation.
 func fail(t *testing.T, e *Engine, now int64, end Ends) {
 	t.Helper()
 	s := e.Open(nil)
@@ -33,8 +33,8 @@ func fail(t *testing.T, e *Engine, now int64, end Ends) {
 	}
 }
 
-// An exhausted job is no longer ready, however it failed, and a kick grants as many
-// attempts again.
+// An exhausted job is no longer ready, for each kind of failure, and a kick grants as
+// many attempts again.
 func TestExhausted(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy Policy
@@ -67,13 +67,13 @@ func TestExhausted(t *testing.T) {
 			}
 			if test.event == NumPolicyEvents {
 				if len(told) > 0 || e.PolicyCounts() != (PolicyCounts{}) {
-					t.Errorf("told %q, counts %v", told, e.PolicyCounts())
+					t.Errorf("events %q, counts %v", told, e.PolicyCounts())
 				}
 				return
 			}
 			st, _ := e.JobStats(now, id)
 			if want := []string{test.event.String() + " default 1"}; fmt.Sprint(told) != fmt.Sprint(want) || st.State != Buried || st.Buries != 1 {
-				t.Errorf("told %q, the job is %+v", told, st)
+				t.Errorf("events %q, the job is %+v", told, st)
 			}
 			e.KickJob(now, id)
 			for tries = 0; tries < 9 && e.Stats().Ready == 1; tries++ {
@@ -81,7 +81,7 @@ func TestExhausted(t *testing.T) {
 				fail(t, e, now, test.end)
 			}
 			if c := e.PolicyCounts(); tries != test.tries || c[test.event] != 2 || c.Exhausted() != 2 {
-				t.Errorf("after a kick it was tried %d times, want %d; counts %v", tries, test.tries, c)
+				t.Errorf("%d attempts after a kick, want %d; counts %v", tries, test.tries, c)
 			}
 		})
 	}
@@ -198,8 +198,8 @@ func TestCountsAreLogged(t *testing.T) {
 	}
 }
 
-// A new policy holds for all tubes, however many there are, after some turns of a bounded
-// length. Without policies none acts.
+// A new policy applies to all tubes after some turns of bounded length. Without policies,
+// no action is taken.
 func TestSetPolicies(t *testing.T) {
 	const tubes = 5000
 	e := New(Options{})
@@ -208,7 +208,7 @@ func TestSetPolicies(t *testing.T) {
 	turns := 0
 	for ; e.Next() <= 0; turns++ {
 		if e.Tick(0); turns > tubes {
-			t.Fatal("it takes forever")
+			t.Fatal("it does not end")
 		}
 	}
 	for _, tube := range e.tubes {
@@ -235,7 +235,7 @@ func TestSetPolicies(t *testing.T) {
 	other.policyCounts[Retried] = 5
 	e.Inherit(other.Settings())
 	if e.PolicyOf("x") == nil || e.PolicyCounts()[Retried] != 5 {
-		t.Error("what another engine had is not inherited")
+		t.Error("the state of the other engine was not inherited")
 	}
 }
 
@@ -248,7 +248,7 @@ func (panicking) Fatalf(format string, args ...any) {
 	panic(failure(fmt.Sprintf(format, args...)))
 }
 
-// TestPoliciesPlanted gives the engine policies that each lack one setting: the model
+// TestPoliciesPlanted gives the engine policies that each lack one setting. The model
 // must detect it.
 func TestPoliciesPlanted(t *testing.T) {
 	for name, plant := range map[string]func(*Policy){

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A queueTwin is a queue next to a list of the jobs that should be in it.
+// A queueTwin is a queue and a list of its expected jobs.
 type queueTwin struct {
 	t      testing.TB
 	jobs   jobSlab
@@ -34,7 +34,7 @@ func (q *queueTwin) push(pri uint32, id uint64) {
 	q.there = append(q.there, i)
 }
 
-// remove removes the job that came as the nth.
+// remove removes the nth pushed job.
 func (q *queueTwin) remove(n int) {
 	i := q.there[n]
 	q.q.remove(i, q.jobs.at(i))
@@ -47,7 +47,7 @@ func (q *queueTwin) compare(a, b slot) int {
 	return cmp.Or(cmp.Compare(x.pri, y.pri), cmp.Compare(x.id, y.id))
 }
 
-// check compares the whole order, and the rest after a job.
+// check compares the whole order, and the jobs after a job.
 func (q *queueTwin) check(at int) {
 	q.t.Helper()
 	c := checker{e: &Engine{jobs: q.jobs}}
@@ -130,7 +130,8 @@ func FuzzQueue(f *testing.F) {
 	})
 }
 
-// Pages of leaves are split where jobs come between others, and go when they are empty.
+// Pages of leaves are split when jobs are inserted in the middle, and removed when they
+// are empty.
 func TestQueuePages(t *testing.T) {
 	const jobs = 3 * pageLeaves * leafJobs
 	rng := seeded(t)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestRestoreRandom runs random operations and sometimes restores engines from the
-// emitted changes, in all the ways that a log can be read.
+// emitted changes, in all the ways in which a log can be read.
 func TestRestoreRandom(t *testing.T) {
 	tw := randomTwins(t, Options{Logged: true})
 	names := verbs()
@@ -148,7 +148,8 @@ func inBuriedOrder(jobs map[uint64]Change) []uint64 {
 	return ids
 }
 
-// plainJobs forgets the ranks of buried jobs, and whether an empty body is nil.
+// plainJobs removes the ranks of buried jobs, and the difference between a nil and an
+// empty body.
 func plainJobs(jobs map[uint64]Change) map[uint64]Change {
 	plain := make(map[uint64]Change, len(jobs))
 	for id, c := range jobs {
@@ -186,7 +187,7 @@ func pausesOfModel(m *model, now int64) map[string]pauseFields {
 	return pauses
 }
 
-// shuffled mixes the changes, but for those of the same job or tube.
+// shuffled reorders the changes, except those of the same job or tube.
 func shuffled(src source, log []Change) []Change {
 	type key struct {
 		id   uint64
@@ -223,7 +224,7 @@ func TestRestoreUnknownJob(t *testing.T) {
 		t.Errorf("stats are %+v, want %+v", got, want)
 	}
 	if e.LastID() != 7 {
-		t.Errorf("last id is %d, want 7: ids are not given out twice", e.LastID())
+		t.Errorf("last id is %d, want 7, because ids are not reused", e.LastID())
 	}
 	if err := e.Check(); err != nil {
 		t.Error(err)
@@ -246,7 +247,7 @@ func TestChangeBody(t *testing.T) {
 		t.Error("the job lives in the caller's body")
 	}
 	if e.Promises() != 0 || len(e.TakeChanges()) != 0 {
-		t.Error("taken changes are still there")
+		t.Error("taken changes are still pending")
 	}
 }
 
@@ -292,14 +293,14 @@ func TestSegment(t *testing.T) {
 		t.Fatal("the second job is in another slot")
 	}
 	if _, ok := e.SetSegment(&put, 78); ok {
-		t.Error("a job got the segment of another one")
+		t.Error("a job got the segment of another job")
 	}
 	if st, _ := e.JobStats(0, 2); st.Segment != 0 {
 		t.Errorf("the second job has segment %d", st.Segment)
 	}
 }
 
-// A job that was put when the clock was ahead is not younger than new.
+// A job that was put while the clock was fast has at least age 0.
 func TestAgeOfFutureJob(t *testing.T) {
 	e := New(Options{})
 	e.Restore(Change{Kind: JobPut, State: Ready, ID: 1, TTR: 1, Created: 30 * 86400 * second, Tube: DefaultTube})

@@ -24,7 +24,7 @@ func TestSessions(t *testing.T) {
 	next := look(0, 4)
 	e.Close(0, all[1]) // seen already
 	e.Close(0, all[6]) // not yet
-	e.Open(nil)        // takes a place that is free
+	e.Open(nil)        // takes a free place
 	for next = look(next, 3); next != 0; {
 		next = look(next, 3)
 	}
@@ -47,11 +47,11 @@ func TestSessionStats(t *testing.T) {
 	e.Reserve(5*second, w, Forever)
 	st := e.SessionStats(7*second, w)
 	if !st.Waiting || st.Waited != 2*second || st.Using != DefaultTube || !slices.Equal(st.Watching.collect(), []string{"none"}) || !st.Worker || st.Producer {
-		t.Errorf("one that waits: %+v", st)
+		t.Errorf("a waiting session: %+v", st)
 	}
 	e.ReserveJob(0, me, readyJob)
 	if st := e.SessionStats(0, me); st.Waiting || st.Held != 2 || st.Using != "work" || !st.Producer {
-		t.Errorf("one that holds jobs: %+v", st)
+		t.Errorf("a session with reserved jobs: %+v", st)
 	}
 	holds := e.Holds(2*second, me, 9)
 	if len(holds) != 2 || holds[0].ID != myJob || holds[1] != (Hold{readyJob, "work", 2 * second, 0}) {
@@ -61,7 +61,7 @@ func TestSessionStats(t *testing.T) {
 		t.Errorf("the first that it holds is %v", first)
 	}
 	if st, _ := e.JobStats(0, theirJob); st.Holder != 2 {
-		t.Errorf("the other's job is held by %d", st.Holder)
+		t.Errorf("the holder of the other's job is %d", st.Holder)
 	}
 }
 

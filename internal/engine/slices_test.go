@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A workload is sessions that do things at random while kicks and closings go on in
+// A workload consists of sessions with random operations, during kicks and closings in
 // slices.
 type workload struct {
 	e          *Engine
@@ -22,7 +22,7 @@ type workload struct {
 	unfinished int    // how often a kick or a closing was not done at once
 }
 
-// A member is the Waiter of a session: it is idle when its wait is over.
+// A member is the Waiter of a session. It becomes idle when its wait ends.
 type member struct {
 	c *workload
 	s *Session
@@ -36,8 +36,8 @@ func (c *workload) open() {
 	c.idle = append(c.idle, m.s)
 }
 
-// TestSlicesRandom lets everything happen between the slices: after each step
-// the invariants hold, and at the end no job is lost.
+// TestSlicesRandom runs random operations between slices. After each step the invariants
+// hold, and at the end no job is lost.
 func TestSlicesRandom(t *testing.T) {
 	c := workload{e: New(Options{}), rng: seeded(t), there: map[uint64]bool{}}
 	c.e.slice, c.e.workLimit = 3, 40
@@ -63,14 +63,14 @@ func TestSlicesRandom(t *testing.T) {
 		t.Error(err)
 	}
 	if st := c.e.Stats(); st.Sessions != 0 || st.Reserved != 0 || st.Ready+st.Delayed+st.Buried != uint64(len(c.there)) {
-		t.Errorf("%d jobs are there, stats are %+v", len(c.there), st)
+		t.Errorf("%d jobs exist, stats are %+v", len(c.there), st)
 	}
 	if c.unfinished < 20 {
 		t.Errorf("only %d kicks and closings were unfinished", c.unfinished)
 	}
 }
 
-// step lets a session do something.
+// step lets a session perform a random operation.
 func (c *workload) step() {
 	e, rng, now := c.e, c.rng, c.now
 	k := rng.IntN(len(c.idle))
@@ -110,8 +110,7 @@ func (c *workload) step() {
 	}
 }
 
-// goOn continues the first kick, whose session can have been closed, and advances the
-// time.
+// goOn continues the first kick, whose session can be closed, and advances the time.
 func (c *workload) goOn() {
 	if len(c.kicks) > 0 {
 		s, done := c.kickers[0], false

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// used counts the slots that are given out.
+// used counts the slots in use.
 func used(s *slots) int {
 	n := 0
 	for i := range s.pages {
@@ -18,7 +18,7 @@ func used(s *slots) int {
 	return n
 }
 
-// checkSlots runs the part of Check that is about slots.
+// checkSlots runs the part of Check for slots.
 func checkSlots(s *slots) error {
 	var c checker
 	c.slots("slots", s)
@@ -42,7 +42,7 @@ func TestSlots(t *testing.T) {
 				i, fresh := s.alloc()
 				page := i / uint32(perPage)
 				if taken[i] || fresh == storage[page] {
-					t.Fatalf("perPage %d: alloc gave slot %d (taken %v), fresh %v with storage %v", perPage, i, taken[i], fresh, storage[page])
+					t.Fatalf("perPage %d: alloc returned slot %d (in use %v), fresh %v with storage %v", perPage, i, taken[i], fresh, storage[page])
 				}
 				taken[i], storage[page] = true, true
 				list = append(list, i)
@@ -54,12 +54,12 @@ func TestSlots(t *testing.T) {
 			delete(taken, i)
 			page, gone := s.free(i)
 			if page != i/uint32(perPage) {
-				t.Fatalf("slot %d is in page %d, free says %d", i, i/uint32(perPage), page)
+				t.Fatalf("slot %d is in page %d, free returned %d", i, i/uint32(perPage), page)
 			}
 			if gone {
 				for j := range taken {
 					if j/uint32(perPage) == page {
-						t.Fatalf("perPage %d: page %d is given up, but slot %d is taken", perPage, page, j)
+						t.Fatalf("perPage %d: page %d was freed, but slot %d is in use", perPage, page, j)
 					}
 				}
 				delete(storage, page)
@@ -76,7 +76,7 @@ func TestSlots(t *testing.T) {
 			}
 		}
 		if len(storage) != 1 || s.empty != 1 {
-			t.Errorf("perPage %d: drained, %d pages have storage and %d count as empty, want one", perPage, len(storage), s.empty)
+			t.Errorf("perPage %d: after all frees, %d pages have storage and %d count as empty, want one", perPage, len(storage), s.empty)
 		}
 	}
 }

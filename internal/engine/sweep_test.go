@@ -4,15 +4,15 @@ import (
 	"testing"
 )
 
-// A sweep processes exactly the jobs that existed at its start and stayed, whatever
-// happens between its slices.
+// A sweep processes exactly the jobs that existed at its start and stayed, regardless of
+// changes between its slices.
 func TestSweepMeanwhile(t *testing.T) {
 	rng := seeded(t)
 	for round := range 200 {
 		e := New(Options{})
 		e.slice = 1 + rng.IntN(5)
 		jobs := rng.IntN(60)
-		if round%20 < 3 { // so many that there are several leaves
+		if round%20 < 3 { // enough for several leaves
 			e.slice, jobs = 50, 3*leafJobs
 		}
 		s := e.Open(nil)
@@ -92,7 +92,7 @@ func TestSweepRefused(t *testing.T) {
 				return OK
 			}
 		}, Failed, 2},
-		{"for jobs", func(e *Engine) { // a job that moves takes no more memory, but a new tube does
+		{"for jobs", func(e *Engine) { // a moved job takes no additional memory, but a new tube does
 			e.Use(e.Open(nil), []byte("to"))
 			e.SetLimits(Limits{Memory: 1, Tube: func(string) TubeLimits { return TubeLimits{Jobs: 3} }})
 		}, OutOfMemory, 3},
@@ -154,7 +154,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("of no tube: %v", o)
 	}
 	if o := e.Resume(0, []byte(DefaultTube)); o != OK || e.Promises() != 0 {
-		t.Errorf("of a tube that is not paused: %v, %d changes", o, e.Promises())
+		t.Errorf("resume of a tube without a pause: %v, %d changes", o, e.Promises())
 	}
 	s := e.Open(nil)
 	e.Put(0, s, Spec{TTR: 1}, nil)
@@ -172,8 +172,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// However large the jobs are that are moved, a turn gives the Log so many bytes of them:
-// others wait until these are durable. Small jobs take no more turns for that.
+// A turn of a move logs a limited number of bytes, even if the jobs are large. Further
+// jobs wait until these are durable. Small jobs need no additional turns.
 func TestMoveLogsLittleInATurn(t *testing.T) {
 	for _, test := range []struct{ body, jobs, turns int }{
 		{64, 5 * maxLoggedSlice, 6},
@@ -198,7 +198,7 @@ func TestMoveLogsLittleInATurn(t *testing.T) {
 				logged += c.BodyLen
 			}
 			if logged >= maxLogged+test.body {
-				t.Errorf("bodies of %d bytes: a turn has logged %d bytes", test.body, logged)
+				t.Errorf("bodies of %d bytes: a turn logged %d bytes", test.body, logged)
 			}
 		}
 		if w.Done != uint64(test.jobs) || turns != test.turns {

@@ -24,11 +24,11 @@ func TestTimes(t *testing.T) {
 			ticked(e, 9)
 			e.Delete(s, id)
 		}, Total{1, 3e9}, Total{1, 5e9}},
-		{"a delay is not time in the queue", func(e *Engine, s *Session) {
+		{"time delayed is not time in the queue", func(e *Engine, s *Session) {
 			e.Put(ticked(e, 1), s, Spec{TTR: 100, Delay: 10}, nil)
 			e.Reserve(ticked(e, 13), s, 0) // it was due at 11
 		}, Total{1, 2e9}, Total{}},
-		{"to be buried is not time in the queue, and touches do not restart the work", func(e *Engine, s *Session) {
+		{"time buried is not time in the queue, and touches do not restart the work", func(e *Engine, s *Session) {
 			id, _ := e.Put(ticked(e, 0), s, spec, nil)
 			e.Reserve(ticked(e, 1), s, 0)
 			e.Touch(ticked(e, 5), s, id)
@@ -53,7 +53,7 @@ func TestTimes(t *testing.T) {
 			ticked(e, 15)
 			e.Reserve(ticked(e, 18), s, 0)
 		}, Total{2, 3e9}, Total{}},
-		{"nobody has worked on a job that is deleted while it is ready", func(e *Engine, s *Session) {
+		{"the deletion of a ready job is no work", func(e *Engine, s *Session) {
 			id, _ := e.Put(ticked(e, 0), s, spec, nil)
 			ticked(e, 5)
 			e.Delete(s, id)
@@ -76,7 +76,7 @@ func TestTimes(t *testing.T) {
 				}
 			}
 			if e.MeasureTube([]byte(DefaultTube), true) != measured || e.MeasureTube([]byte(DefaultTube), false) != nil || e.MeasureTube([]byte("none"), true) != nil {
-				t.Error("a tube is measured again, is still measured, or does not exist")
+				t.Error("a tube is measured again, still measured, or missing")
 			}
 			if st, _ := e.TubeStats(e.now, []byte(DefaultTube)); st.Queued != c.queue || st.Worked != c.work {
 				t.Errorf("the tube has %+v and %+v", st.Queued, st.Worked)
@@ -85,8 +85,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A job counts from when it became ready, not from its put, also if it was delayed,
-// released or kicked.
+// The time in the queue counts from the moment when a job became ready, not from its put,
+// also if the job was delayed, released or kicked.
 func TestOldestReady(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)
@@ -187,6 +187,6 @@ func TestRefusals(t *testing.T) {
 		"[[limit]] jobs small", "[[limit]] jobs small", "max-memory default", "max-memory default", "max-memory default", "max-memory third", "max-watched small", "max-tubes fourth",
 	}
 	if !slices.Equal(told, wantTold) {
-		t.Errorf("told of %q, want %q", told, wantTold)
+		t.Errorf("events %q, want %q", told, wantTold)
 	}
 }

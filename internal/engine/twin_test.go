@@ -54,7 +54,7 @@ type twins struct {
 	now   int64
 	pairs []*pair
 	heard []answer      // from the engine
-	log   []Change      // what it emitted
+	log   []Change      // its emitted changes
 	plant func(*Policy) // makes a mistake in a policy of the engine
 }
 
@@ -75,8 +75,8 @@ func newTwins(t fataler, src source, opt Options) *twins {
 	opt.Limits.Tube = limitsOfTwins
 	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
 	tw.e.slice = 1 + src.intn("slice", 4)
-	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all at once
-	tw.e.workLimit = maxTurnWork * tickShare                            // what is due is done in one turn
+	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all jobs at once
+	tw.e.workLimit = maxTurnWork * tickShare                            // due events are processed in one turn
 	tw.e.keys.hashes = []uint32{1<<32 - 1, 15}[src.intn("hashes", 2)]
 	tw.open()
 	tw.open()
@@ -117,8 +117,8 @@ func (tw *twins) idle() *pair {
 	return pick(tw.src, "session", free)
 }
 
-// job returns the id of a job: usually one that the session holds or that exists,
-// sometimes one that is gone or never existed.
+// job returns the id of a job: usually a held or existing job, sometimes a deleted one or
+// an unused id.
 func (tw *twins) job(s *modelSession) uint64 {
 	held, all := tw.m.heldBy(s), tw.m.ids()
 	switch k := tw.src.intn("which job", 8); {
@@ -130,7 +130,7 @@ func (tw *twins) job(s *modelSession) uint64 {
 	return uint64(tw.src.intn("any id", int(tw.m.lastID)+3))
 }
 
-// same fails if the two gave different answers.
+// same fails if the two results differ.
 func (tw *twins) same(verb string, engine, model any) {
 	if !reflect.DeepEqual(engine, model) {
 		tw.t.Helper()
@@ -149,7 +149,7 @@ func (tw *twins) close(i int) {
 	p := tw.pairs[i]
 	tw.pairs = slices.Delete(tw.pairs, i, i+1)
 	tw.e.Close(tw.now, p.e)
-	tw.e.finish(tw.now) // the model does it all at once
+	tw.e.finish(tw.now) // the model processes all at once
 	tw.m.close(tw.now, p.m)
 }
 
@@ -167,7 +167,7 @@ func (e *Engine) finish(now int64) {
 	}
 }
 
-// closedSessions returns those that are closed and have something left.
+// closedSessions returns the closed sessions with remaining work.
 func (e *Engine) closedSessions() (closed []*Session) {
 	for _, s := range e.sessions {
 		if s != nil && s.closed {
@@ -200,14 +200,14 @@ func (tw *twins) newJob() (Spec, []byte) {
 	return spec, bytes.Repeat([]byte{fill}, pick(tw.src, "size", sizes))
 }
 
-// put repeats the engine's put in the model. The engine can choose which of several jobs
-// it is a duplicate of.
+// put repeats the engine's put in the model. If several jobs are equal, the engine can
+// choose the duplicate.
 func (tw *twins) put(verb, tube string, spec Spec, body []byte, id uint64, o Outcome) {
 	switch equal := tw.m.equal(tw.now, tube, spec, body); {
 	case len(equal) == 0:
 		tw.same(verb, []any{id, o}, []any{tw.m.putInto(tw.now, tube, spec, body), OK})
 	case o != Duplicate || !slices.Contains(equal, id):
-		tw.t.Fatalf("%s: the engine has put job %d, outcome %d; it is a duplicate of %d", verb, id, o, equal)
+		tw.t.Fatalf("%s: the engine put job %d, outcome %d; it is a duplicate of %d", verb, id, o, equal)
 	default:
 		tw.m.duplicate(tw.now, tw.m.jobs[id], spec, body)
 	}
@@ -248,7 +248,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 			}
 		}
 		if o == OK && len(jobs) < n && len(tw.m.offered(p.m)) > 0 {
-			tw.t.Fatalf("a batch of %d has %d jobs, and there are more", n, len(jobs))
+			tw.t.Fatalf("a batch of %d has only %d jobs", n, len(jobs))
 		}
 	},
 	"delete-batch": func(tw *twins, p *pair) {
@@ -305,7 +305,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 	"pause-tube": func(tw *twins, p *pair) {
 		name, n := tw.tube(), pick(tw.src, "pause", pauses)
 		tw.same("pause-tube", tw.e.Pause(tw.now, name, n), tw.m.pauseTube(tw.now, string(name), n))
-		tw.e.finish(tw.now) // the model does it all at once
+		tw.e.finish(tw.now) // the model processes all at once
 	},
 	"use": func(tw *twins, p *pair) {
 		name := tw.tube()
@@ -338,7 +338,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 	},
 }
 
-// otherVerbs need no session, or do not care whether it waits.
+// otherVerbs need no session, or ignore whether it waits.
 var otherVerbs = map[string]func(tw *twins){
 	"open": func(tw *twins) {
 		if len(tw.pairs) < 8 {
@@ -364,7 +364,7 @@ var otherVerbs = map[string]func(tw *twins){
 		for c := range tw.e.Snapshots {
 			places = append(places, c.ID)
 		}
-		for turns := 0; turns == 0 || turns < 2000 && tw.e.Next() <= tw.now; turns++ { // many may be due
+		for turns := 0; turns == 0 || turns < 2000 && tw.e.Next() <= tw.now; turns++ { // many events can be due
 			tw.e.Tick(tw.now)
 		}
 		tw.m.tickTo(tw.now, places)
@@ -445,7 +445,7 @@ var otherVerbs = map[string]func(tw *twins){
 		id, to := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), tw.tube()
 		tw.same("move job", tw.e.MoveJob(tw.now, id, string(to)), tw.m.moveJob(tw.now, id, string(to)))
 	},
-	"late":     func(tw *twins) { tw.advance() }, // what is due stays so for a while
+	"late":     func(tw *twins) { tw.advance() }, // due events stay due for a while
 	"policies": (*twins).setPolicies,
 }
 
@@ -475,7 +475,7 @@ func (tw *twins) sweep(w *Sweep) {
 	}
 }
 
-// advance moves time: a little, by much, or to just where something is due.
+// advance advances the time: a little, much, or exactly to the next due event.
 func (tw *twins) advance() {
 	next, _ := tw.m.next()
 	next = min(next, tw.m.sweepAt)
@@ -489,7 +489,7 @@ func (tw *twins) advance() {
 	}
 }
 
-// compare looks at everything that can be seen in both.
+// compare compares the visible states of both.
 func (tw *twins) compare() {
 	e, m, now := tw.e, tw.m, tw.now
 	if err := e.Check(); err != nil {
@@ -503,7 +503,7 @@ func (tw *twins) compare() {
 	for _, t := range m.tubes {
 		names = append(names, t.name)
 		st, _ := e.TubeStats(now, []byte(t.name))
-		st.Gate, st.Reservable = 0, 0 // when a gate opens shows in who is served
+		st.Gate, st.Reservable = 0, 0 // the time when a gate opens shows in the served sessions
 		tw.same("stats-tube "+t.name, st, m.tubeStats(now, t))
 	}
 	tw.same("list-tubes", e.TubeNames().collect(), names)
@@ -533,7 +533,7 @@ func (tw *twins) compare() {
 
 func totalOf(h *histogram.Histogram) Total { return Total{h.Count(), h.Sum} }
 
-// stored counts the records and bodies that the engine has in store.
+// stored counts the stored records and bodies of the engine.
 func stored(e *Engine) [2]int {
 	bodies := used(&e.bodies.large.slots)
 	for i := range e.bodies.classes {
@@ -589,12 +589,13 @@ func TestStateMachine(t *testing.T) {
 	})
 }
 
-// TestRandom is the same at length: queues get deep, ids and sessions many.
+// TestRandom runs the same operations for longer: queues become deep, with many ids and
+// sessions.
 func TestRandom(t *testing.T) {
 	tw := randomTwins(t, Options{})
 	names := verbs()
 	heard := make(map[Outcome]int)
-	const enough = 12000 // for each of what policies do to happen: the rarest is some three times in 4,000
+	const enough = 12000 // enough for each policy action; the rarest occurs about three times in 4,000
 	ran := 0
 	for i := range seeds.Rounds(t, enough) {
 		ran++
@@ -604,7 +605,7 @@ func TestRandom(t *testing.T) {
 		for _, a := range tw.heard {
 			heard[a.outcome]++
 		}
-		// Few jobs at times, many at others: workers wait, and queues get deep.
+		// The number of jobs varies, so that workers wait and queues become deep.
 		if len(tw.m.jobs) > 10+i/100%2*100 {
 			tw.drain(i)
 		}
@@ -644,7 +645,7 @@ func randomTwins(t *testing.T, opt Options) *twins {
 	return newTwins(t, plainSource{seeded(t)}, opt)
 }
 
-// seeded returns a generator whose seed can be given.
+// seeded returns a generator. A flag can set its seed.
 func seeded(t *testing.T) *rand.Rand {
 	seed := seeds.One(t)
 	return rand.New(rand.NewPCG(seed, seed))

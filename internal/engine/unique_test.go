@@ -34,7 +34,7 @@ func putsAgain(t *testing.T, e *Engine, now int64, s *Session) bool {
 	return o == Duplicate
 }
 
-// Keys take memory until their jobs are gone.
+// Keys take memory until their jobs are deleted.
 func TestMemoryOfKeys(t *testing.T) {
 	e, s := uniqueEngine(&Policy{})
 	empty := e.memory()
@@ -49,17 +49,17 @@ func TestMemoryOfKeys(t *testing.T) {
 		e.Delete(s, first)
 		e.Delete(s, second)
 		if used, _ := e.LimitedMemory(); used != empty {
-			t.Errorf("no job takes %d bytes", used)
+			t.Errorf("an empty engine takes %d bytes", used)
 		}
 	}
 }
 
-// This is the table of doc/policies.md.
+// This is the table in doc/policies.md.
 func TestUniqueWhile(t *testing.T) {
 	for _, test := range []struct {
 		what string
 		do   func(e *Engine, s *Session)
-		from While // the first value of unique-while with which the job has its key; 9: none
+		from While // first value of unique-while with which the job has its key, or 9 for none
 	}{
 		{"ready", func(*Engine, *Session) {}, WhileWaiting},
 		{"delayed", func(e *Engine, s *Session) { delay := uint32(9); e.AlterJob(0, 1, Alteration{Delay: &delay}) }, WhileWaiting},
@@ -93,8 +93,8 @@ func TestUniqueWhile(t *testing.T) {
 	}
 }
 
-// A stale job keeps no equal job out, and any number of them hides no job that does. It
-// keeps equal jobs out again when a longer ttl makes it fresh.
+// A stale job does not make an equal put a duplicate, and any number of stale jobs hides
+// no fresh one. If a longer ttl makes the job fresh, equal puts are duplicates again.
 func TestUniqueBehindStale(t *testing.T) {
 	p := &Policy{TTL: 2 * second}
 	e, s := uniqueEngine(p)
@@ -113,7 +113,7 @@ func TestUniqueBehindStale(t *testing.T) {
 		}
 	}
 	if !putsAgain(t, e, 5*second/2, s) {
-		t.Errorf("a job was put beside an equal fresh one, behind %d stale jobs", n-1)
+		t.Errorf("a duplicate of a fresh job was put, behind %d stale jobs", n-1)
 	}
 	e.Delete(s, n+1)
 	longer := *p
@@ -128,7 +128,7 @@ func TestUniqueBehindStale(t *testing.T) {
 	}
 }
 
-// A job that is not served any more is no reason not to put another.
+// A job that can no longer be reserved does not make an equal put a duplicate.
 func TestUniqueStale(t *testing.T) {
 	e, s := uniqueEngine(&Policy{TTL: 10 * second})
 	putsAgain(t, e, 0, s)
@@ -163,14 +163,14 @@ func TestUniqueMode(t *testing.T) {
 	}
 }
 
-// An answer that relies on a job is a promise, and none is given while the Log is broken.
+// A reply that depends on a job is a promise. No promise is made while the Log is broken.
 func TestUniquePromises(t *testing.T) {
 	e, s := uniqueEngine(&Policy{})
 	putsAgain(t, e, 0, s)
 	e.TakeChanges()
 	before := e.Promises()
 	if !putsAgain(t, e, 0, s) || e.Promises() == before || len(e.changes) > 0 {
-		t.Errorf("a duplicate promises %d, and has changed %v", e.Promises()-before, e.changes)
+		t.Errorf("a duplicate made %d promises, and changes %v", e.Promises()-before, e.changes)
 	}
 	for _, mode := range []UniqueMode{KeepFirst, Replace} {
 		e.opt.Admit = func(ChangeKind, string, int) Outcome { return Failed }
@@ -181,8 +181,8 @@ func TestUniquePromises(t *testing.T) {
 	}
 }
 
-// A policy that comes later finds the jobs that are there: in slices, or before the first
-// client is served if the jobs were restored.
+// A new policy finds the existing jobs: in slices, or before the first client is served
+// if the jobs were restored.
 func TestUniqueLater(t *testing.T) {
 	const jobs = 5000
 	e, s := uniqueEngine(&Policy{})
@@ -201,7 +201,7 @@ func TestUniqueLater(t *testing.T) {
 			t.Fatalf("turn %d: work %d", turns, e.turnWork)
 		}
 		if all != (e.Next() == Never) {
-			t.Fatalf("turn %d: all keys are known: %v; the next turn is at %d", turns, all, e.Next())
+			t.Fatalf("turn %d: all keys exist: %v; the next turn is at %d", turns, all, e.Next())
 		}
 	}
 	if err := e.Check(); err != nil {
@@ -212,24 +212,24 @@ func TestUniqueLater(t *testing.T) {
 	n, _ := e.KeysHeld()
 	m, _ := restored.KeysHeld()
 	if n != jobs || m != jobs || turns < 5 {
-		t.Errorf("%d keys are known after %d turns, and %d after a restart", n, turns, m)
+		t.Errorf("%d keys exist after %d turns, and %d after a restart", n, turns, m)
 	}
 	set := New(Options{Policies: textPolicies{}})
 	restoreAll(set, log)
 	set.Restore(named(PolicySet, "u", "unique"))
 	set.Tick(0)
 	if n, all := set.KeysHeld(); n != jobs || !all {
-		t.Errorf("%d keys are known at the first client, with a policy that was set: %v", n, all)
+		t.Errorf("%d keys exist at the first client, with a policy from settings: %v", n, all)
 	}
 }
 
-// textPolicies make all tubes unique once something was set.
+// textPolicies make all tubes unique once a setting exists.
 type textPolicies struct{ *Policy }
 
 func (p textPolicies) Of(string) *Policy          { return p.Policy }
 func (textPolicies) With(_, text string) Policies { return textPolicies{&Policy{Unique: byBody}} }
 
-// A keyTable that has grown shrinks with its jobs, and has all of them at each step.
+// A large keyTable shrinks with its jobs, and contains all of them at each step.
 func TestKeyTable(t *testing.T) {
 	e := New(Options{Policies: PolicyFunc(func(string) *Policy { return &Policy{Unique: byBody} })})
 	s := e.Open(nil)

@@ -33,7 +33,7 @@ func eachState(opt Options, now int64) (e *Engine, me, other *Session) {
 	return e, me, other
 }
 
-// mustReserve reserves with the given timeout and wants the outcome.
+// mustReserve reserves with the given timeout and checks the outcome.
 func mustReserve(t *testing.T, e *Engine, now int64, s *Session, timeout int64, want Outcome) uint64 {
 	t.Helper()
 	j, o := e.Reserve(now, s, timeout)
@@ -61,7 +61,7 @@ func TestTickLimit(t *testing.T) {
 		e.Tick(second)
 		ticks++
 		if done := before.Delayed - e.Stats().Delayed; done == 0 || e.turnWork > maxTurnWork/tickShare+2 || e.Spent() {
-			t.Fatalf("one tick did %d, %d units of work", done, e.turnWork)
+			t.Fatalf("one tick did %d and %d units of work", done, e.turnWork)
 		}
 		id := mustReserve(t, e, second, s, 0, OK)
 		if o := e.Delete(s, id); o != OK {
@@ -75,7 +75,7 @@ func TestTickLimit(t *testing.T) {
 		}
 	}
 	if ticks < n*2/maxTurnWork {
-		t.Errorf("%d jobs came due in %d ticks", n, ticks)
+		t.Errorf("%d jobs became due in %d ticks", n, ticks)
 	}
 	if e.Tick(second); e.Next() <= second {
 		t.Errorf("all is done, but next is %d", e.Next())

@@ -7,7 +7,7 @@ import (
 	"weak"
 )
 
-// Whatever a command does counts, be it jobs or bytes, and Tick starts at zero.
+// The work of each command counts, in jobs or bytes, and Tick starts at zero.
 func TestSpent(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -27,7 +27,7 @@ func TestSpent(t *testing.T) {
 			e.Peek(id)
 			e.ReserveJob(0, s, id)
 		}},
-		{"to look at many tubes", func(e *Engine, s *Session) {
+		{"surveying many tubes", func(e *Engine, s *Session) {
 			for k := range 63 {
 				e.Watch(s, []byte{'a' + byte(k)})
 			}
@@ -35,7 +35,7 @@ func TestSpent(t *testing.T) {
 				e.Reserve(0, s, 0)
 			}
 		}},
-		{"to look up ids", func(e *Engine, s *Session) {
+		{"looking up ids", func(e *Engine, s *Session) {
 			d := DeleteBatch{IDs: make([]uint64, maxTurnWork*idsPerUnit)}
 			for e.ContinueDeleteBatch(s, &d) {
 			}
@@ -56,8 +56,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// However many long operations a turn has, and however little work is left, each makes
-// progress, but not for longer than necessary.
+// Each of many long operations makes progress in a turn, even if little work is left, but
+// not more than necessary.
 func TestLongOperationsShareATurn(t *testing.T) {
 	const kickers, each = 200, 1000
 	e := New(Options{})
@@ -110,12 +110,11 @@ func TestKicksOfLargeBodiesShareATurn(t *testing.T) {
 	}
 }
 
-// A pause for which very many have waited ends in slices. They are served in the
-// order in which they came, however many tubes they watch, and before whoever
-// comes later.
+// A pause with very many waiting sessions ends in slices. The sessions are served in
+// order, even if they watch many tubes, and before later sessions.
 func TestPauseEndsInSlices(t *testing.T) {
 	const workers, jobs = 5000, 4500
-	for _, ends := range []string{"by itself", "by a command"} {
+	for _, ends := range []string{"at its end", "by a command"} {
 		e := New(Options{})
 		p := e.Open(nil)
 		e.Pause(0, []byte(DefaultTube), 1)
@@ -163,8 +162,8 @@ type hearing func(Job, Outcome)
 
 func (h hearing) WaitOver(j Job, o Outcome) { h(j, o) }
 
-// When the changes have been written the engine has its own copy of a body, and
-// nothing else keeps the caller's.
+// After the changes are written, the engine has its own copy of a body, and nothing else
+// refers to the caller's.
 func TestTakeKeepsNoBody(t *testing.T) {
 	e := New(Options{Logged: true})
 	s := e.Open(nil)

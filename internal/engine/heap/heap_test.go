@@ -14,8 +14,8 @@ type number struct {
 func (n *number) Before(m *number) bool { return n.value < m.value }
 func (n *number) Moved(place int)       { n.place = place }
 
-// Whatever is pushed, changed and removed, the smallest comes first, and each knows its
-// place.
+// After any operations, the smallest element comes first, and each element has its right
+// position.
 func TestHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h []*number
@@ -24,7 +24,7 @@ func TestHeap(t *testing.T) {
 		any := func() *number { return h[rapid.IntRange(0, len(h)-1).Draw(t, "place")] }
 		out := func(n *number) {
 			if n.place != -1 || !model[n] {
-				t.Fatalf("%+v was taken out", n)
+				t.Fatalf("%+v was removed", n)
 			}
 			delete(model, n)
 		}

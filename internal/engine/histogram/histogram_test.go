@@ -29,7 +29,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// A quantile lies in the bucket of its rank, between the limits in proportion.
+// A quantile is interpolated between the limits of the bucket that contains its rank.
 func TestQuantile(t *testing.T) {
 	var h, before Histogram
 	if q := h.Quantile(0.5); q != 0 {
@@ -49,7 +49,7 @@ func TestQuantile(t *testing.T) {
 		t.Errorf("the maximum is %g, the sum %g", q, since.Sum)
 	}
 	if again := before.Since(&h); again != before {
-		t.Errorf("a new histogram has %v since the one that it replaces", again)
+		t.Errorf("a new histogram has %v since the replaced one", again)
 	}
 }
 
