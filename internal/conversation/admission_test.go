@@ -62,9 +62,7 @@ func (d *driver) admittedAs(p *admission, id *access.Identity) *client {
 	g := &client{driver: d}
 	g.Conversation = New(&d.shared, g, "")
 	g.Admit(&p.Terms, id)
-	g.Open(d.batch, d.now)
-	d.turn()
-	return g
+	return g.open()
 }
 
 func TestAuth(t *testing.T) {

@@ -28,7 +28,6 @@ type action uint8
 
 const (
 	execute   action = iota // commands
-	enter                   // make a session
 	halfClose               // the client ends its input
 	leave                   // end the session
 	checkPut                // check whether the put, whose body is about to arrive, will be refused
@@ -94,8 +93,6 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 	for i := range b.tasks {
 		t := &b.tasks[i]
 		switch t.do {
-		case enter:
-			t.c.sess = e.Open(t.c.owner)
 		case halfClose:
 			e.HalfClose(t.c.sess)
 		case leave:
@@ -213,20 +210,14 @@ func (b *Batch) Settle(err error) {
 		return
 	}
 	for i := range b.tasks {
-		switch t := &b.tasks[i]; t.do {
-		case enter:
-			if t.c.state == Opening {
-				t.c.proceed()
-			}
-		case execute:
-			if t.c.state != Settling {
-				continue // it leaves: no client reads its replies
-			}
-			if err != nil {
-				b.fail(t)
-			}
-			t.c.settle()
+		t := &b.tasks[i]
+		if t.do != execute || t.c.state != Settling {
+			continue // a conversation that leaves has no client that reads its replies
 		}
+		if err != nil {
+			b.fail(t)
+		}
+		t.c.settle()
 	}
 }
 
@@ -241,7 +232,7 @@ func (b *Batch) abandon(reason error) {
 			continue
 		}
 		switch c.state {
-		case Opening, Settling, Waiting:
+		case Settling, Waiting:
 			c.abandon(reason)
 		}
 	}

@@ -41,7 +41,7 @@ func (c *Conversation) Check() error {
 	switch c.state {
 	case Lingering, Closed:
 		assert(c.sess == nil && c.ending.phase == over, "V7: %v, with a session", c.state)
-	case Opening, Leaving, Executing: // Executing and Leaving, when it opens in the same turn
+	case Opening, Leaving:
 	default:
 		assert(c.sess != nil || c.ending.phase == over, "V7: %v, without a session", c.state)
 	}

@@ -33,7 +33,7 @@ const MaxAhead = 64 << 10
 type State uint8
 
 const (
-	Opening   State = iota // nothing: it has no session before the turn of its first batch
+	Opening   State = iota // nothing: it has no session before Start
 	Reading                // input: Receive, or Space and Filled
 	Ready                  // a turn: Advance
 	Executing              // nothing: it is in a batch whose turn will come
@@ -214,18 +214,21 @@ func (c *Conversation) Memory() (input, replies int) {
 	return cap(c.in.buf), cap(c.out.bytes) + cap(c.wait.answer.bytes)
 }
 
-// Open makes the turn of the batch open a session.
-func (c *Conversation) Open(b *Batch, now int64) {
-	c.progress.at, c.progress.opened = now, now
-	b.tasks = append(b.tasks, task{c: c, do: enter})
-}
+// Open starts the timeouts of a new conversation.
+func (c *Conversation) Open(now int64) { c.progress.at, c.progress.opened = now, now }
+
+// OpenSession opens the session of a conversation after Open, within a turn.
+func (c *Conversation) OpenSession(e *engine.Engine) { c.sess = e.Open(c.owner) }
+
+// Start starts the conversation after the turn of OpenSession.
+func (c *Conversation) Start() { c.proceed() }
 
 // Unread reports whether some received input is not executed. If so, the driver must read
 // into Space; otherwise it can read into its own buffer.
 func (c *Conversation) Unread() bool { return !c.in.empty() }
 
-// Receive processes input that the driver has read into its own buffer. In the states
-// Opening and Reading, there must be no unread input. Receive adds complete commands to
+// Receive processes input that the driver has read into its own buffer. In the state
+// Reading, there must be no unread input. Receive adds complete commands to
 // the batch, and the driver must not change the buffer until TurnOver. In the state
 // Waiting, Receive copies the input for later.
 func (c *Conversation) Receive(b *Batch, now int64, input []byte) {
@@ -312,9 +315,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	}
 	c.keep(fresh, t.parsed)
 	c.in.more = t.more && !c.in.empty()
-	if c.state != Opening || c.ending.phase == noInput {
-		c.proceed()
-	}
+	c.proceed()
 }
 
 // foreign returns an error if the first bytes of a connection belong to another protocol.
@@ -349,7 +350,7 @@ func (c *Conversation) keep(fresh []byte, n int) {
 func (c *Conversation) EndInput(b *Batch) {
 	c.HangUp(b)
 	c.ending.phase = max(c.ending.phase, noInput)
-	if c.state == Reading || c.state == Opening {
+	if c.state == Reading {
 		c.proceed()
 	}
 }

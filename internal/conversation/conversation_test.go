@@ -162,8 +162,7 @@ func TestSettleFails(t *testing.T) {
 	d.failing = errDisk
 	newcomer := &client{driver: d}
 	newcomer.Conversation = New(&d.shared, newcomer, "")
-	newcomer.Open(d.batch, d.now)
-	newcomer.Receive(d.batch, d.now, []byte("put 0 0 9 1\r\nb\r\nuse y\r\n"))
+	newcomer.open().Receive(d.batch, d.now, []byte("put 0 0 9 1\r\nb\r\nuse y\r\n"))
 	c.send("use x\npeek 1\nreserve\nbury 1 0\nlist-tube-used\ndelete 1\ndelete 1\n")
 	c.want("USING x\nFOUND 1 1\na\nRESERVED 1 1\na\nINTERNAL_ERROR\nUSING x\nINTERNAL_ERROR\nNOT_FOUND\n")
 	newcomer.want("INTERNAL_ERROR\nUSING y\n")
@@ -206,8 +205,7 @@ func TestDeposed(t *testing.T) {
 	d.failing = deposed
 	producer.send("put 0 0 9 2\nhi\n")
 	quitter.send("peek 1\nquit\n")
-	newcomer := d.connect()
-	for _, g := range []*client{worker, producer, quitter, newcomer} {
+	for _, g := range []*client{worker, producer, quitter} {
 		g.want("")
 		g.wantState(Closed)
 		if !errors.Is(g.Reason(), broker.ErrDeposed) {

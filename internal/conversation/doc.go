@@ -6,7 +6,8 @@
 // server, or a simulator. This package never blocks, reads a clock, or uses a socket.
 //
 //	c := conversation.New(shared, owner)
-//	c.Open(batch)
+//	c.Open(now)                    // in a turn: c.OpenSession(engine)
+//	c.Start()
 //	c.Receive(batch, now, input)   // whole commands go into the batch
 //	                               // in a turn: batch.Apply(engine, now)
 //	batch.TurnOver()               // keeps input that was not executed
@@ -23,9 +24,9 @@
 // replies are written. So replies keep their order, and none is sent before the change
 // that it confirms is durable.
 //
-//	Opening ──Receive──┐
-//	   │ settled       │
-//	   ▼               ▼  whole commands
+//	Opening
+//	   │ Start
+//	   ▼                  whole commands
 //	Reading ─Receive─▶ Executing ──TurnOver──▶ Settling
 //	  ▲  ▲                ▲                       │ Settle
 //	  │  └─ no whole ──┐  │ Advance               ▼

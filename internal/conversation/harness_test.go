@@ -55,8 +55,15 @@ type client struct {
 func (d *driver) connect() *client {
 	g := &client{driver: d}
 	g.Conversation = New(&d.shared, g, "")
-	g.Open(d.batch, d.now)
-	d.turn()
+	return g.open()
+}
+
+// open opens the session.
+func (g *client) open() *client {
+	g.driver.now++
+	g.Open(g.driver.now)
+	g.OpenSession(g.driver.eng)
+	g.Start()
 	return g
 }
 

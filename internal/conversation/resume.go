@@ -244,10 +244,9 @@ func (d *decoder) skip(n int) {
 	d.b = d.b[n:]
 }
 
-// ResumeSession opens the session of a resumed client, within a turn. The conversation
-// must be new.
+// ResumeSession is OpenSession for a resumed client.
 func (c *Conversation) ResumeSession(e *engine.Engine, r *Resumption) {
-	c.sess = e.Open(c.owner)
+	c.OpenSession(e)
 	if r.using != nil {
 		e.ResumeTubes(c.sess, r.using, r.watching)
 	}
@@ -274,7 +273,7 @@ func (c *Conversation) ResumeWait(e *engine.Engine, now int64, r *Resumption) {
 // Resumed continues the conversation after its turns, with input that the last leader has
 // not used. It returns false if the engine did not decide, so that there is no session.
 func (c *Conversation) Resumed(now int64, input []byte) bool {
-	c.progress.at, c.progress.opened = now, now
+	c.progress.at = now
 	c.ending.phase = open
 	if len(input) > 0 {
 		c.in.append(input)

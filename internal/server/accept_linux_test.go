@@ -56,6 +56,36 @@ func TestStatsKnowsWhoHasConnected(t *testing.T) {
 	}
 }
 
+// No lock is held across a turn: while one hangs, another client connects, and a manager
+// dismisses the first.
+func TestDismissDuringTurn(t *testing.T) {
+	t.Parallel()
+	r := start(t, Options{Loops: 2})
+	l := listenOn(t, "tcp")
+	c := r.dialListener(l)
+	c.do("use x\n", "USING x\n")
+	s := r.conn()
+	begun, over := make(chan struct{}), make(chan struct{})
+	var turn sync.WaitGroup
+	turn.Go(func() {
+		r.broker.Call(func(*engine.Engine, int64) {
+			close(begun)
+			<-over
+		})
+	})
+	<-begun
+	dialTo(t, l)
+	r.eventually("the second client is accepted", func() bool {
+		r.slots.Lock()
+		defer r.slots.Unlock()
+		return r.slots.taken == 2
+	})
+	s.Dismiss(errDismissed)
+	close(over)
+	c.wantEnd()
+	turn.Wait()
+}
+
 // changedLog is a broker.Log that requires a sync for each turn with changes.
 type changedLog struct {
 	failingLog

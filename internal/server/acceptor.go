@@ -14,9 +14,9 @@ import (
 // other sockets, and accepts before it serves those. Every loop accepts before a turn in
 // which a client requests the number of clients.
 //
-// accept also opens the sessions, in a separate turn, and holds one lock throughout.
-// Therefore, a loop that has held the lock can rely on a session for each client that had
-// connected by then. The sockets then go to their loops.
+// An accepted client is on its way to its loop, which opens the session in a turn. A turn
+// that counts clients first opens the sessions of all clients that are on their way. No
+// lock is held across a turn.
 
 const (
 	// maxAccepted is the maximum number of connections that a loop accepts from a
@@ -28,9 +28,9 @@ const (
 	maxForStats = 1024
 )
 
-// accepting passes new clients to the loops. The lock is held from the accept of a client
-// until its loop has it.
-type accepting struct {
+// acceptors are the listeners from which the loops accept. The lock is held while they
+// accept.
+type acceptors struct {
 	sync.Mutex
 	from []*acceptor
 }
@@ -47,7 +47,7 @@ type acceptor struct {
 
 	pause backoff // owned by the goroutine, or guarded like the fields below
 
-	// Guarded by the lock of accepting.
+	// Guarded by the lock of acceptors.
 	listening Listening
 	paused    bool // after a failure
 	watched   bool // by the poller of the first loop
@@ -89,7 +89,7 @@ func (a *acceptor) acceptInLoop(from Listening) bool {
 
 // begin makes the loops accept from a listener. It is also called to retry after a
 // failure.
-func (all *accepting) begin(a *acceptor) {
+func (all *acceptors) begin(a *acceptor) {
 	all.Lock()
 	defer all.Unlock()
 	if !a.paused {
@@ -111,7 +111,7 @@ func (a *acceptor) watch(on bool) {
 
 // unwatch removes all listeners from the poller of the first loop. Closing them is not
 // enough, because a service manager can keep a socket open. The caller holds the lock.
-func (all *accepting) unwatch() {
+func (all *acceptors) unwatch() {
 	for _, a := range all.from {
 		if a.watched {
 			a.watch(false)
@@ -127,16 +127,14 @@ func (a *acceptor) fail(err error) {
 	}
 }
 
-// accept accepts clients that have connected, at most atMost per listener, and opens
-// their sessions.
-func (all *accepting) accept(l *loop, atMost int) {
+// accept accepts clients that have connected, at most atMost per listener.
+func (all *acceptors) accept(l *loop, atMost int) {
 	all.Lock()
 	defer all.Unlock()
-	var accepted []*socket
 	full := false
 	for _, a := range all.from {
 		if !a.paused && !full {
-			accepted, full = a.accept(atMost, accepted)
+			full = a.accept(atMost)
 		}
 	}
 	for _, a := range all.from {
@@ -144,84 +142,45 @@ func (all *accepting) accept(l *loop, atMost int) {
 			a.watch(on)
 		}
 	}
-	if len(accepted) == 0 {
-		return
-	}
-	l.openSessions(accepted)
-	for _, c := range accepted {
-		if c.loop == l {
-			l.join(c)
-		} else {
-			c.loop.mail.join(c)
-		}
-	}
 }
 
-// accept appends the sockets of new clients of the listener. full reports whether all
-// slots are taken.
-func (a *acceptor) accept(atMost int, accepted []*socket) (_ []*socket, full bool) {
+// accept accepts new clients of the listener. full reports whether all slots are taken.
+func (a *acceptor) accept(atMost int) (full bool) {
 	for range atMost {
 		if !a.srv.slots.take(a.first) {
-			return accepted, true
+			return true
 		}
 		fd, client, err := a.listening.AcceptSocket()
 		if err == nil {
 			a.pause.reset()
-			accepted = a.acceptSocket(fd, client, accepted)
+			a.acceptSocket(fd, client)
 			continue
 		}
 		a.srv.slots.free()
 		switch err {
 		case syscall.EINTR, syscall.ECONNABORTED:
 		case epoll.ErrWouldBlock, net.ErrClosed:
-			return accepted, false
+			return false
 		default: // probably out of descriptors; connected clients continue
 			a.fail(err)
-			return accepted, false
+			return false
 		}
 	}
-	return accepted, false
+	return false
 }
 
-// acceptSocket appends the socket of a new client if the client is admitted and its
-// session is on this member. A client that another member serves goes to its loop at
-// once.
-func (a *acceptor) acceptSocket(fd Socket, client net.Addr, accepted []*socket) []*socket {
+// acceptSocket passes the socket of a new client to its loop if the client is admitted.
+func (a *acceptor) acceptSocket(fd Socket, client net.Addr) {
 	s, c := a.srv, &socket{fd: fd, client: client}
 	e, err := a.letIn(client, c.user)
-	if err != nil {
-		s.reject(client, err)
-		fd.Close()
-		s.slots.free()
-		return accepted
+	if err == nil {
+		a.admit(c, e)
+		if err = s.handOut(c); err == nil {
+			return
+		}
+		s.access.Leave(e.Address)
 	}
-	a.admit(c, e)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.assign(c); c.proxy == nil {
-		return append(accepted, c)
-	}
-	c.loop.mail.enter(c)
-	return accepted
-}
-
-// openSessions opens the sessions of new sockets in a turn. The loop does not wait until
-// the turn is settled, but must request a sync, as for any other turn. A deposed broker
-// opens no session and refuses the commands of these clients until Follow disconnects
-// them.
-func (l *loop) openSessions(sockets []*socket) {
-	now := l.srv.now()
-	for _, c := range sockets {
-		l.srv.log.Debug("connected", "client", c.Client())
-		c.Open(l.opening, now)
-	}
-	r := l.newRound() // without tasks
-	if settled, _ := l.opener.Start(r); settled {
-		l.unused = append(l.unused, r)
-	} else {
-		l.unsettled++
-	}
-	l.opening.TurnOver()
-	l.opening.Settle(nil)
-	l.opening.Reset()
+	s.reject(client, err)
+	fd.Close()
+	s.slots.free()
 }

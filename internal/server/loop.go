@@ -94,9 +94,8 @@ type loop struct {
 	poll   Poller
 	mail   mailbox
 
-	first   bool                // polls the listening sockets as well
-	opening *conversation.Batch // opens the sessions of new clients
-	opener  *broker.Caller      // caller for opening
+	first  bool           // polls the listening sockets as well
+	opener *broker.Caller // opens the sessions of new clients
 
 	// driving is held while the goroutine drives conversations, and released while it
 	// waits.
@@ -155,8 +154,7 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	}
 	l.in = make([]byte, 0, l.limit.input+readSize)
 	l.caller = s.broker.NewCaller(l)
-	l.opening = conversation.NewBatch(0)
-	l.opener = s.broker.NewCaller(l.opening)
+	l.opener = s.broker.NewCaller(opening{s})
 	return l, nil
 }
 
@@ -254,7 +252,7 @@ func (l *loop) begin() {
 		l.srv.departures.take()
 	}
 	if accept {
-		l.srv.accepting.accept(l, maxAccepted)
+		l.srv.acceptors.accept(l, maxAccepted)
 	}
 	if len(l.timers) > 0 {
 		l.timers.take(l.srv.now(), l.list)

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
@@ -127,6 +128,7 @@ func (ls *loops) open(s *Server, newPoller func() (Poller, error)) error {
 
 // prepare creates the conversation of a client, which starts here or at the leader.
 func (s *Server) prepare(c *socket) {
+	c.srv = s
 	c.buffer, _ = c.fd.(buffered)
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(c.client))
 	if s.opt.Cluster != nil {
@@ -159,6 +161,47 @@ func (s *Server) serveHere(c *socket) {
 	c.loop, c.leads = s.mu.loops.take(), s.mu.leads
 }
 
+// notifyLoops makes the loops end the connections that the last change of leadership
+// ends, and all connections when the server stops. While clients are being resumed, their
+// loops might not have them, so resume calls it again. The caller holds mu.
+func (s *Server) notifyLoops() {
+	if s.mu.resuming {
+		return
+	}
+	if s.mu.dismissed != s.mu.leads {
+		s.mu.dismissed = s.mu.leads
+		s.mu.loops.dismiss(errLeadership, s.mu.leads)
+	}
+	if s.running.Err() != nil {
+		s.mu.loops.stop(s.aborting.Err() != nil)
+	}
+}
+
+// enter passes a client to its loop, which opens its session if it is served here. The
+// caller holds mu.
+func (s *Server) enter(c *socket) {
+	if c.entering = c.proxy == nil; c.entering {
+		c.Open(s.now())
+		s.mu.entering = append(s.mu.entering, c)
+	}
+	c.loop.mail.enter(c)
+}
+
+// openSessions opens the sessions of all clients that are on their way to their loops. It
+// is called within a turn.
+func (s *Server) openSessions(e *engine.Engine, now int64) (later int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.mu.entering {
+		if c.entering {
+			c.OpenSession(e)
+			now++
+		}
+	}
+	s.mu.entering = nil
+	return now - 1
+}
+
 // handOut passes a client to its loop.
 func (s *Server) handOut(c *socket) error {
 	s.mu.Lock()
@@ -167,7 +210,7 @@ func (s *Server) handOut(c *socket) error {
 		return conversation.ErrStopped
 	}
 	s.assign(c)
-	c.loop.mail.enter(c)
+	s.enter(c)
 	return nil
 }
 

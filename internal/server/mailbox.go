@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -94,18 +95,22 @@ func set[T any](m *mailbox, field *T, value T) {
 }
 
 // enter opens the sessions of new clients that are served here, and adds all clients to
-// the loop.
+// the loop. A deposed broker opens no session and refuses the commands of these clients
+// until Follow disconnects them.
 func (l *loop) enter(entered []*socket) {
-	var open []*socket
+	if slices.ContainsFunc(entered, func(s *socket) bool { return s.proxy == nil }) {
+		l.runAlone(l.opener)
+		l.srv.mu.Lock()
+		for _, s := range entered {
+			s.entering = false
+		}
+		l.srv.mu.Unlock()
+	}
 	for _, s := range entered {
 		if s.proxy == nil {
-			open = append(open, s)
+			l.srv.log.Debug("connected", "client", s.Client())
+			s.Start()
 		}
-	}
-	if len(open) > 0 {
-		l.openSessions(open)
-	}
-	for _, s := range entered {
 		l.join(s)
 	}
 }
@@ -151,10 +156,10 @@ func (l *loop) readMail() {
 		l.deliver(r)
 	}
 	for _, a := range got.acceptors {
-		l.srv.accepting.begin(a)
+		l.srv.acceptors.begin(a)
 	}
 	if got.room {
-		l.srv.accepting.accept(l, maxAccepted)
+		l.srv.acceptors.accept(l, maxAccepted)
 	}
 	for _, s := range got.joined {
 		l.join(s)
@@ -172,8 +177,10 @@ func (l *loop) readMail() {
 		}
 	}
 	for _, d := range got.dismissed {
-		if d.socket.isIn(l) {
-			l.end(d.socket, d.reason)
+		if s := d.socket; s.isIn(l) {
+			l.end(s, d.reason)
+		} else if s.joining {
+			s.dismissal = d.reason
 		}
 	}
 	if e := got.everybody; e.reason != nil {

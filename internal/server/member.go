@@ -57,7 +57,6 @@ var (
 // clients except pending ones, and returns when no further request of theirs can be
 // applied.
 func (s *Server) Follow(lead Leadership) {
-	s.accepting.Lock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed := s.mu.lead != lead
@@ -74,9 +73,8 @@ func (s *Server) Follow(lead Leadership) {
 			s.wg.Add(1)
 			go s.gather(lead)
 		}
-		s.mu.loops.dismiss(errLeadership, s.mu.leads)
+		s.notifyLoops()
 	}
-	s.accepting.Unlock()
 	for !lead.Here && s.mu.sockets > 0 {
 		s.mu.left.Wait()
 	}
@@ -123,13 +121,12 @@ func (s *Server) converse(c *socket) error {
 			return err
 		}
 	}
-	s.accepting.Lock() // like Dismiss, it follows the client's arrival at its loop
-	defer s.accepting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := c.proxy; s.mu.lead.Here && s.running.Err() == nil {
 		s.serveHere(c)
-		p.handOver()
+		p.loop.detach(c)
+		s.enter(c)
 	}
 	return nil
 }

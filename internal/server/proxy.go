@@ -119,16 +119,6 @@ func (p *proxy) dial(lead Leadership) {
 	}
 }
 
-// handOver passes a pending client to the loop that serves it here, which can be this
-// loop. The caller holds accepting and mu.
-func (p *proxy) handOver() {
-	p.leave()
-	p.socket.loop.mail.enter(p.socket)
-}
-
-// leave takes the client out of the loop of pending clients.
-func (p *proxy) leave() { p.loop.detach(p.socket) }
-
 // serve acts on the events of a client that is pending or forwarded. runnable reports
 // whether its timer fired or its stream has events.
 func (p *proxy) serve(events epoll.Events, runnable bool) {

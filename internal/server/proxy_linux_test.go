@@ -88,7 +88,7 @@ func newProxied(t *testing.T, l *loop, stream *endlessStream) *socket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &socket{fd: fd, client: unnamed, loop: l}
+	s := &socket{srv: l.srv, fd: fd, client: unnamed, loop: l}
 	s.proxy = &proxy{socket: s, loop: l, stream: stream}
 	s.Conversation = conversation.New(&l.srv.shared, s, "")
 	s.index = l.clients.add(s)

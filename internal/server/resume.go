@@ -154,14 +154,6 @@ type resuming struct {
 // It returns the number of clients and of refused claims.
 func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 	s := l.srv
-	s.accepting.Lock()
-	defer s.accepting.Unlock()
-	s.mu.Lock()
-	here := s.mu.lead.Here && s.running.Err() == nil // until accepting is unlocked
-	s.mu.Unlock()
-	if !here {
-		return 0, 0
-	}
 	var clients []resuming
 	type claim struct {
 		c    *socket
@@ -179,16 +171,14 @@ func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 			l.end(c, err)
 			continue
 		}
-		p := c.proxy
-		p.leave()
-		s.mu.Lock()
-		s.serveHere(c)
-		s.mu.Unlock()
-		c.joining = true
-		clients = append(clients, resuming{c, r, p.input})
+		s.shared.Memory.Set(&c.proxy.holding, c, 0)
+		clients = append(clients, resuming{c, r, c.proxy.input})
 		for _, k := range r.Claims {
 			claims = append(claims, claim{c, term, k})
 		}
+	}
+	if !s.startResuming(clients) {
+		return 0, 0
 	}
 	slices.SortStableFunc(claims, func(a, b claim) int {
 		return -cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.At, b.At))
@@ -226,8 +216,30 @@ func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 			c.loop.mail.join(c.socket)
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.resuming = false
+	s.notifyLoops()
 	s.resumed.Add(int64(resumed))
 	return resumed, refused
+}
+
+// startResuming takes clients out of the loop of pending clients. It returns false if this
+// member no longer leads or the server stops. Follow then waits for these clients.
+func (s *Server) startResuming(clients []resuming) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.mu.lead.Here || s.running.Err() != nil {
+		return false
+	}
+	s.mu.resuming = true
+	for _, c := range clients {
+		c.proxy.loop.detach(c.socket)
+		s.serveHere(c.socket)
+		c.Open(s.now())
+		c.joining = true
+	}
+	return true
 }
 
 // claimReasons are the reasons for refused claims.
@@ -325,7 +337,7 @@ func (l *loop) suspend(s *socket, reason error) {
 		return
 	}
 	p := s.origin
-	n := &socket{fd: s.fd, client: s.client, buffer: s.buffer, proxy: p, origin: p}
+	n := &socket{srv: s.srv, fd: s.fd, client: s.client, buffer: s.buffer, proxy: p, origin: p}
 	n.Conversation = conversation.New(&l.srv.shared, n, l.srv.nameOf(n.client))
 	if s.suspended != nil { // else it has executed nothing since it was resumed
 		p.last = s.suspended

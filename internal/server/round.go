@@ -37,7 +37,7 @@ func (r *round) Settled(err error) {
 // settled at once.
 func (l *loop) turn() {
 	if l.round.AsksForClients() {
-		l.srv.accepting.accept(l, maxForStats)
+		l.srv.acceptors.accept(l, maxForStats)
 	}
 	if r := l.round; r.Len() > 0 {
 		l.srv.broker.AwaitRoom()
@@ -93,8 +93,17 @@ type noSettler struct{}
 
 func (noSettler) Settled(error) {}
 
+// An opening is the request to open the sessions of new clients.
+type opening struct{ srv *Server }
+
+// Apply implements broker.Request.
+func (o opening) Apply(e *engine.Engine, now int64) (later int64) { return o.srv.openSessions(e, now) }
+
 // Apply implements broker.Request.
 func (l *loop) Apply(e *engine.Engine, now int64) (later int64) {
+	if l.round.AsksForClients() {
+		now = l.srv.openSessions(e, now) + 1
+	}
 	return l.round.Apply(e, l.farewell.Apply(e, now))
 }
 

@@ -166,7 +166,7 @@ type Server struct {
 	claimsRefused [len(claimReasons)]atomic.Uint64 // claims
 
 	*reports
-	accepting  accepting // its lock comes before mu
+	acceptors  acceptors // its lock comes before mu
 	slots      slots     // its lock comes after mu
 	departures departures
 
@@ -174,13 +174,16 @@ type Server struct {
 		sync.Mutex
 		listeners map[io.Closer]struct{}
 		loops     loops
+		entering  []*socket // clients on their way to their loops, without a session
 		sockets   int       // number of clients with local conversations
 		left      sync.Cond // signaled when there is one less
 
 		// The state of a cluster member.
-		lead  Leadership
-		leads uint32 // number of changes of lead
-		alone int64  // time in ns since which no leader is known; engine.Never if there is one
+		lead      Leadership
+		leads     uint32 // number of changes of lead
+		dismissed uint32 // value of leads that the loops have received
+		resuming  bool   // the first loop resumes clients, which are on their way to their loops
+		alone     int64  // time in ns since which no leader is known; engine.Never if there is one
 
 		gathering bool               // this member leads, and waits for the clients of the others
 		arrivals  map[uint64]arrival // by member
@@ -283,7 +286,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		s.mu.Lock()
 		s.abort()
-		s.mu.loops.stop(true)
+		s.notifyLoops()
 		s.mu.Unlock()
 		<-done
 		return ctx.Err()
@@ -293,17 +296,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // stop closes the listeners and makes the connections end. A client that is being
 // accepted reaches its loop before the loop stops.
 func (s *Server) stop() {
-	s.accepting.Lock()
-	defer s.accepting.Unlock()
+	s.acceptors.Lock()
+	defer s.acceptors.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping()
 	s.slots.close()
-	s.accepting.unwatch()
+	s.acceptors.unwatch()
 	for l := range s.mu.listeners {
 		l.Close()
 	}
-	s.mu.loops.stop(false)
+	s.notifyLoops()
 }
 
 // Check tests the invariants of all conversations and returns all violations. It is for

@@ -18,6 +18,7 @@ type socket struct {
 	conversation.Conversation
 
 	// Constant after join.
+	srv     *Server
 	fd      Socket
 	client  net.Addr
 	buffer  buffered       // fd if it is buffered, or nil
@@ -33,8 +34,10 @@ type socket struct {
 	term      uint64     // of the leadership, if it is served here
 	taken     uint64     // bytes that were read, of the stream of a proxied client
 	suspended *suspended // the last state of a client that is not proxied
+	entering  bool       // in Server.mu.entering, which mu guards
 	joining   bool       // it has a session, and is on its way to its loop
 	early     bool       // its wait has ended before it has reached the loop
+	dismissal error      // reason of a dismissal before it has reached the loop, or nil
 
 	watched int  // index in departures.watched, from 1; 0 means none. The lock of departures guards these
 	left    bool // in departures.left
@@ -56,7 +59,7 @@ func (s *socket) Unacknowledged() int { return s.fd.Unacknowledged() }
 // WaitOver implements engine.Waiter. It is called within the turn that ends the wait.
 func (s *socket) WaitOver(job engine.Job, outcome engine.Outcome) {
 	s.Answer(job, outcome)
-	s.loop.srv.broker.Await(s)
+	s.srv.broker.Await(s)
 }
 
 // Settled implements broker.Settler. It is called when the turn that ended the wait is
@@ -97,12 +100,10 @@ func (s *socket) isEncrypted() bool {
 // another loop, or wait for this loop to open its session.
 func (s *socket) isIn(l *loop) bool { return s.loop == l && l.clients.all[s.index] == s }
 
-// Dismiss implements conversation.Owner. The lock makes sure that a socket that is being
-// accepted reaches its loop first.
+// Dismiss implements conversation.Owner.
 func (s *socket) Dismiss(reason error) {
-	all := &s.loop.srv.accepting
-	all.Lock()
-	defer all.Unlock()
+	s.srv.mu.Lock()
+	defer s.srv.mu.Unlock()
 	s.loop.mail.dismiss(s, reason)
 }
 
@@ -133,6 +134,9 @@ func (l *loop) join(s *socket) {
 	resumed := s.joining
 	if s.joining, s.early = false, false; resumed {
 		l.proceed(s)
+	}
+	if s.dismissal != nil {
+		l.end(s, s.dismissal)
 	}
 	if l.ending.stop {
 		s.Stop(l.round.Batch)

@@ -30,8 +30,9 @@ func newClient(q *queue) *client {
 	c := &client{queue: q, batch: conversation.NewBatch(4 << 10)}
 	c.Conversation = conversation.New(&shared, c, "driver")
 	c.caller = q.NewCaller(c)
-	c.Open(c.batch, q.now.Load())
-	c.turn()
+	c.Open(q.now.Load())
+	q.Call(func(e *engine.Engine, _ int64) { c.OpenSession(e) })
+	c.Start()
 	return c
 }
 
