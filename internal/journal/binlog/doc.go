@@ -66,15 +66,15 @@
 //   - Zeros end a file if only zeros follow.
 //   - The [Report] lists everything else that Read does not understand, with file, offset
 //     and reason.
-//   - Read needs memory for the largest record, at least 1 MiB, and some bytes for each tube
-//     and each buried job. No length in a file makes it allocate more than the file's size.
+//   - Read needs memory for the largest record, at least 1 MiB, and some bytes for each
+//     tube. No length in a file makes it allocate more than the file's size.
 //
 // # Differences from beanstalkd's own replay
 //
 // Read accepts a job of any size. (beanstalkd skips the rest of a file at a body larger
-// than -z minus 2.) Buried jobs keep the order in which they were buried, where
-// beanstalkd orders them by put. Their buries are not counted again. The highest id is
-// the highest in any record that counts, so that ids do not repeat.
+// than -z minus 2.) Buries are not counted again. The highest id is the highest in any
+// record that counts, so that ids do not repeat. Buried jobs are in the order of their
+// ids, as in beanstalkd unless its compaction has copied them.
 //
 // beanstalkd does not log reservations, touches, timeouts, releases without delay (and
 // their new priority), and pauses, so these are lost.

@@ -2,9 +2,6 @@ package binlog
 
 import (
 	"bytes"
-	"cmp"
-	"maps"
-	"slices"
 
 	"pgregory.net/rapid"
 
@@ -59,16 +56,4 @@ func engineOf(changes ...engine.Change) *engine.Engine {
 		eng.Restore(c)
 	}
 	return eng
-}
-
-// buriedOrder returns the ids of each tube's buried jobs in their order.
-func buriedOrder(jobs map[uint64]engine.Change) map[string][]uint64 {
-	buried := slices.Collect(maps.Values(jobs))
-	buried = slices.DeleteFunc(buried, func(c engine.Change) bool { return c.State != engine.Buried })
-	slices.SortFunc(buried, func(a, b engine.Change) int { return cmp.Compare(a.Due, b.Due) })
-	order := make(map[string][]uint64)
-	for _, c := range buried {
-		order[c.Tube] = append(order[c.Tube], c.ID)
-	}
-	return order
 }

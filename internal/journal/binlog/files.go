@@ -17,7 +17,7 @@ const prefix = "binlog."
 // order in which they were written. They can contain no job: beanstalkd always leaves a
 // file.
 func Files(fsys vfs.FS, dir string) ([]string, error) {
-	nums, _, err := list(fsys, dir)
+	nums, err := list(fsys, dir)
 	names := make([]string, len(nums))
 	for i, n := range nums {
 		names[i] = fileName(n)
@@ -27,25 +27,19 @@ func Files(fsys vfs.FS, dir string) ([]string, error) {
 
 func fileName(num int) string { return prefix + strconv.Itoa(num) }
 
-// list returns the numbers of the files, ascending, and similar names. beanstalkd also
-// finds binlog.007, but then opens binlog.7.
-func list(fsys vfs.FS, dir string) (nums []int, alike []string, err error) {
+// list returns the numbers of the files, ascending. It ignores names such as binlog.007:
+// beanstalkd would open binlog.7.
+func list(fsys vfs.FS, dir string) (nums []int, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {
-		return nil, nil, fmt.Errorf("binlog: %w", err)
+		return nil, fmt.Errorf("binlog: %w", err)
 	}
 	for _, name := range names {
-		digits, ok := strings.CutPrefix(name, prefix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.Atoi(digits)
+		n, err := strconv.Atoi(strings.TrimPrefix(name, prefix))
 		if err == nil && n >= 0 && n <= math.MaxInt32 && fileName(n) == name {
 			nums = append(nums, n)
-		} else {
-			alike = append(alike, name)
 		}
 	}
 	slices.Sort(nums)
-	return nums, alike, nil
+	return nums, nil
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // FuzzRead reads a file of any bytes, and a valid one after it. Read invents no job and
@@ -59,16 +57,12 @@ func FuzzRead(f *testing.F) {
 		}
 		rewritten := jobsOf(again)
 		for id, c := range jobs {
-			want, got := asRead(c), rewritten[id]
-			if c.State == engine.Buried {
-				want.Due, got.Due = 0, 0
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(asRead(c), rewritten[id]); diff != "" {
 				t.Errorf("job %d (- read, + written and read):\n%s", id, diff)
 			}
 		}
-		if diff := cmp.Diff(buriedOrder(jobs), buriedOrder(rewritten)); diff != "" || len(jobs) != len(rewritten) {
-			t.Errorf("%d jobs, then %d; order of buried ones:\n%s", len(jobs), len(rewritten), diff)
+		if len(jobs) != len(rewritten) {
+			t.Errorf("%d jobs, then %d", len(jobs), len(rewritten))
 		}
 	})
 }

@@ -27,8 +27,8 @@ type Options struct {
 // Read reads all files of beanstalkd in a directory. It calls apply with a Change for
 // each record, in order, and finally with a LastID, unless there was no record. An engine
 // that restores the changes (engine.Restore) contains every job in its state on the disk;
-// reserved jobs are ready. A delayed job can be due. The Due of a buried job is its rank
-// in the order of burying.
+// reserved jobs are ready. A delayed job can be due. The Due of a buried job, its rank in
+// the order of burying, is its id.
 //
 // The Body of a Change is valid until apply returns.
 //
@@ -40,7 +40,6 @@ func Read(fsys vfs.FS, dir string, opt Options, apply func(engine.Change) error)
 		dir:   dir,
 		epoch: opt.Epoch,
 		apply: apply,
-		ranks: ranks{last: make(map[uint64]int64)},
 		tubes: make(map[string]string),
 		in:    bufio.NewReaderSize(nil, chunk),
 	}
@@ -56,7 +55,6 @@ type reader struct {
 	apply func(engine.Change) error
 
 	report Report
-	ranks  ranks
 	tubes  map[string]string // each name once
 	unsafe map[uint64]bool   // jobs with ids above engine.MaxSafeID, or nil
 
@@ -71,11 +69,10 @@ type reader struct {
 const chunk = 1 << 20
 
 func (r *reader) readAll() error {
-	nums, alike, err := list(r.fs, r.dir)
+	nums, err := list(r.fs, r.dir)
 	if err != nil {
 		return err
 	}
-	r.report.Ignored = alike
 	for i, n := range nums {
 		if i > 0 && n > nums[i-1]+1 {
 			r.report.Missing = append(r.report.Missing, missing(nums[i-1]+1, n-1))
@@ -279,7 +276,7 @@ func (r *reader) short(j *job, start int64) error {
 		return nil
 	}
 	r.good(j)
-	c := r.changeOf(engine.JobState, j, false)
+	c := r.changeOf(engine.JobState, j)
 	if j.state == stateDeleted {
 		c = engine.Change{Kind: engine.JobDeleted, ID: j.id, BodyLen: c.BodyLen}
 	}
@@ -300,7 +297,7 @@ func (r *reader) full(j *job, start int64, tube string) error {
 		if j.id <= engine.MaxSafeID {
 			r.report.LastID = max(r.report.LastID, j.id)
 		}
-		return r.apply(r.changeOf(engine.JobState, j, true))
+		return r.apply(r.changeOf(engine.JobState, j))
 	}
 	if j.id > engine.MaxSafeID {
 		if r.unsafe == nil {
@@ -309,7 +306,7 @@ func (r *reader) full(j *job, start int64, tube string) error {
 		r.unsafe[j.id] = true
 	}
 	r.good(j)
-	c := r.changeOf(engine.JobPut, j, true)
+	c := r.changeOf(engine.JobPut, j)
 	c.Tube, c.Body = tube, body
 	return r.apply(c)
 }
@@ -329,14 +326,13 @@ func (r *reader) drop(start int64, j *job, format string, args ...any) {
 }
 
 // changeOf returns a record as a Change, without tube and body.
-func (r *reader) changeOf(kind engine.ChangeKind, j *job, full bool) engine.Change {
+func (r *reader) changeOf(kind engine.ChangeKind, j *job) engine.Change {
 	c := j.change(kind, r.epoch)
-	rank := r.ranks.note(j, full)
 	switch j.state {
 	case stateReady, stateReserved:
 		c.State = engine.Ready
 	case stateBuried:
-		c.State, c.Due = engine.Buried, rank
+		c.State, c.Due = engine.Buried, int64(j.id)
 	case stateDelayed:
 		c.State, c.Due = engine.Delayed, j.deadline-r.epoch
 	}
@@ -362,39 +358,4 @@ func (r *reader) fsError(err error) error {
 		err = io.ErrUnexpectedEOF // the file has become shorter
 	}
 	return fmt.Errorf("binlog: %s: %w", filepath.Join(r.dir, r.file.Name), err)
-}
-
-// ranks determines the order in which jobs were buried.
-//
-// A short record with the state buried is the bury command itself. A full one is a copy
-// of compaction: the job keeps the rank of its last bury. If that record is missing, it
-// was in a removed file. Removed files are the oldest, so these jobs were buried before
-// all others.
-type ranks struct {
-	last map[uint64]int64 // rank of each buried job, including unknown jobs
-
-	copies   int64 // number of buried jobs with only a copy
-	buryings int64 // number of bury records
-}
-
-// firstBurying is the rank of the first bury. It is larger than any number of copies.
-const firstBurying = 1 << 32
-
-// note updates the ranks for a record, and returns the rank of the job if it is buried.
-func (r *ranks) note(j *job, full bool) int64 {
-	if j.state != stateBuried {
-		delete(r.last, j.id)
-		return 0
-	}
-	rank, known := r.last[j.id]
-	switch {
-	case !full:
-		r.buryings++
-		rank = firstBurying + r.buryings
-	case !known:
-		r.copies++
-		rank = r.copies
-	}
-	r.last[j.id] = rank
-	return rank
 }

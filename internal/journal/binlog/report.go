@@ -12,10 +12,8 @@ type Report struct {
 	LastID uint64       // the highest id in any record that counts, or 0
 
 	// Missing contains missing files between the first and the last one, as ranges of
-	// names. Ignored contains names that resemble beanstalkd's but that it would not
-	// open.
+	// names.
 	Missing []string
-	Ignored []string
 }
 
 // A FileReport describes the reading of a file.
@@ -71,9 +69,6 @@ func (r *Report) Damage() []string {
 	var lines []string
 	for _, name := range r.Missing {
 		lines = append(lines, name+": missing")
-	}
-	for _, name := range r.Ignored {
-		lines = append(lines, name+": ignored; not a file name of beanstalkd")
 	}
 	for i := range r.Files {
 		f := &r.Files[i]
