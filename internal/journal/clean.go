@@ -130,17 +130,14 @@ func (c *cleaner) copyJobs(oldest wal.Segment, budget int64) (n int64, err error
 
 // copyJob writes a job again if r is the job's whole record.
 func (c *cleaner) copyJob(r wal.Record) error {
-	if !record.IsPut(r.Payload) {
+	id, ok := record.PutID(r.Payload)
+	if !ok {
 		return nil
 	}
 	j := c.j
-	put, err := record.Decode(r.Payload, j.opt.Epoch, j.tubes)
-	if err != nil {
-		return err
-	}
-	job, exists := j.eng.Snapshot(put.ID)
+	job, exists := j.eng.Snapshot(id)
 	segment := job.Segment
-	if f, flies := j.index.inFlight.of(put.ID); flies {
+	if f, flies := j.index.inFlight.of(id); flies {
 		segment = f.segment
 	}
 	if uint64(segment) != r.Segment {
@@ -149,7 +146,7 @@ func (c *cleaner) copyJob(r wal.Record) error {
 	if !exists || !j.index.inFlight.committed(&job) {
 		return errInFlight
 	}
-	_, err = j.appendWithSpare(&job)
+	_, err := j.appendWithSpare(&job)
 	if err == nil {
 		j.stats.Migrated++
 	}

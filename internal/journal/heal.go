@@ -3,6 +3,7 @@ package journal
 import (
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -28,15 +29,14 @@ func (j *Journal) heal(now int64) (next int64) {
 func (j *Journal) recover() error {
 	durable := max(j.files.Durable().Segment, j.files.Stats().Oldest)
 	if err := j.files.Recover(func(_, to wal.Pos, payload []byte) {
-		if !record.IsPut(payload) {
+		id, ok := record.PutID(payload)
+		if !ok {
 			return
 		}
-		put, _ := record.Decode(payload, j.opt.Epoch, j.tubes) // it was encoded here
-		job, _ := j.eng.Snapshot(put.ID)                       // if the job is deleted, set does nothing
-		put.Slot = job.Slot
+		job, _ := j.eng.Snapshot(id) // if the job is deleted, set does nothing
 		// The records that are not durable are the last ones, so the last one of a job
 		// counts.
-		j.index.set(&put, uint32(to.Segment))
+		j.index.set(&engine.Change{ID: id, Slot: job.Slot}, uint32(to.Segment))
 	}); err != nil {
 		return err
 	}

@@ -60,8 +60,7 @@ type Journal struct {
 	appended        int             // number of changes of AppendCommitted's entry that were already appended
 	now             int64           // time of the last Housekeep on the engine's clock; at a member, time of the last entry
 	cleaner         cleaner
-	rewrite         *rewrite          // the rewrite in progress, or nil
-	tubes           map[string]string // scratch of cleaning
+	rewrite         *rewrite // the rewrite in progress, or nil
 	health          health
 	stats           Stats
 
@@ -95,7 +94,6 @@ func New(opt Options) *Journal {
 		log:             cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)),
 		persistentState: newPersistentState(make(map[string]stateEntry)),
 		index:           index{inFlight: inFlight{jobs: make(map[uint64]pendingJob)}, jobsIn: make(map[uint32]int)},
-		tubes:           make(map[string]string),
 	}
 	j.opt.SegmentSize = cmp.Or(opt.SegmentSize, wal.DefaultSegmentSize)
 	j.health.log, j.cleaner.j = j.log, j

@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
@@ -59,7 +58,7 @@ func (j *Journal) lostFile(err error) {
 // unreadable reports whether an error of reading a segment means that its content is
 // lost.
 func unreadable(err error) bool {
-	for _, is := range []error{wal.ErrCorrupt, errMissingJobs, record.ErrInvalid, fs.ErrNotExist, io.ErrUnexpectedEOF, syscall.EIO} {
+	for _, is := range []error{wal.ErrCorrupt, errMissingJobs, fs.ErrNotExist, io.ErrUnexpectedEOF, syscall.EIO} {
 		if errors.Is(err, is) {
 			return true
 		}

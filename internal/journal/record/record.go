@@ -87,8 +87,15 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 // AppliedMark is a kind of change that only a journal contains. Its Body is an Applied.
 const AppliedMark = engine.ChangeKind(0x80 + kindApplied)
 
-// IsPut reports whether a record contains a whole job.
-func IsPut(rec []byte) bool { return rec[0] == kindPut }
+// PutID returns the id of the job in a record. It returns false unless the record contains
+// a whole job.
+func PutID(rec []byte) (id uint64, ok bool) {
+	if rec[0] != kindPut || len(rec) < 3 {
+		return 0, false
+	}
+	id, _ = binary.Uvarint(rec[2:]) // after the kind and the flags
+	return id, true
+}
 
 // IsApplied reports whether a record contains an Applied.
 func IsApplied(rec []byte) bool { return rec[0] == kindApplied }
