@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // maxFile is the size from which a file cannot be one of a store.
@@ -52,7 +54,6 @@ func (s *Store) load() bool {
 			continue
 		}
 		g := newSegment(k, begin)
-		g.name = name
 		data, failed := s.read(name)
 		if version(data) > 1 {
 			err = fmt.Errorf("%s: %w", name, errNewer)
@@ -62,7 +63,7 @@ func (s *Store) load() bool {
 		if failed != nil || bad > 0 {
 			files, damaged = files+1, damaged+bad
 		}
-		g.written = len(data)
+		s.files[g] = &file{name: name}
 		read[k] = append(read[k], g)
 	}
 	if err != nil {
@@ -127,35 +128,43 @@ func parseName(name string) (k Kind, begin int64, ok bool) {
 	return 0, 0, false
 }
 
+// A file is the file of a segment.
+type file struct {
+	name     string
+	vfs.File     // nil if the file is complete
+	written  int // bytes of the segment
+}
+
 // flush writes new blocks, completes segments that are followed by another one, and
-// removes files. At the end it completes all. It logs the first error of several.
+// removes the files of dropped ones. At the end it completes all. It logs the first error
+// of several.
 func (s *Store) flush(end bool) {
 	var failed error
+	kept := make(map[*segment]bool)
 	for k := range s.kinds {
 		l := &s.kinds[k]
 		l.mu.Lock()
-		gone, all := l.dropped, slices.Clone(l.all)
-		l.dropped = nil
+		all := slices.Clone(l.all)
 		l.mu.Unlock()
-		for i, g := range gone {
-			if g.file != nil {
-				g.file.Close()
-			}
-			if err := s.opt.FS.Remove(filepath.Join(s.opt.Dir, g.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				failed = err
-				l.mu.Lock()
-				l.dropped = append(l.dropped, gone[i]) // removed by the next flush
-				l.mu.Unlock()
-			}
-		}
 		for i, g := range all {
-			if g.sealed {
-				continue
-			}
+			kept[g] = true
 			if err := s.write(l, g, end || i < len(all)-1); err != nil {
 				failed = err
 			}
 		}
+	}
+	for g, f := range s.files {
+		if kept[g] {
+			continue
+		}
+		if f.File != nil {
+			f.Close()
+		}
+		if err := s.opt.FS.Remove(filepath.Join(s.opt.Dir, f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed, f.File = err, nil // removed by the next flush
+			continue
+		}
+		delete(s.files, g)
 	}
 	switch {
 	case failed != nil && !s.failing:
@@ -168,46 +177,51 @@ func (s *Store) flush(end bool) {
 
 // write writes the new blocks of a segment. A complete segment gets no others.
 func (s *Store) write(l *segments, g *segment, complete bool) (err error) {
+	f := s.files[g]
+	if f == nil {
+		if f, err = s.create(g); err != nil {
+			return err
+		}
+		s.files[g] = f
+	}
+	if f.File == nil {
+		return nil
+	}
 	l.mu.Lock()
 	data := g.data
 	l.mu.Unlock()
-	if g.file == nil {
-		if err := s.create(l, g); err != nil {
-			return err
-		}
-	}
-	if g.written < len(data) {
+	if f.written < len(data) {
 		if err := s.room(); err != nil {
 			return err
 		}
-		if _, err := g.file.WriteAt(data[g.written:], int64(g.written)); err != nil {
+		if _, err := f.WriteAt(data[f.written:], int64(f.written)); err != nil {
 			return err
 		}
-		g.written = len(data)
+		f.written = len(data)
 	}
 	if complete {
-		if err := g.file.Sync(); err != nil {
+		if err := f.Sync(); err != nil {
 			return err
 		}
 		if err := s.opt.FS.SyncDir(s.opt.Dir); err != nil {
 			return err
 		}
-		g.file.Close()
+		f.Close()
+		f.File = nil
 		l.mu.Lock()
-		g.file, g.sealed = nil, true
-		g.data = slices.Clip(g.data)
+		g.data, g.sealed = slices.Clip(g.data), true
 		l.mu.Unlock()
 	}
 	return nil
 }
 
 // create creates the file of a segment.
-func (s *Store) create(l *segments, g *segment) error {
+func (s *Store) create(g *segment) (*file, error) {
 	if err := s.room(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.opt.FS.Mkdir(s.opt.Dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return nil, err
 	}
 	for begin := g.begin; ; begin++ {
 		name := kinds[g.kind].name + "." + strconv.FormatInt(begin, 10)
@@ -215,16 +229,7 @@ func (s *Store) create(l *segments, g *segment) error {
 		if errors.Is(err, fs.ErrExist) {
 			continue // belongs to an earlier process
 		}
-		if err != nil {
-			return err
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		g.file, g.name = f, name
-		if g.gone { // dropped without a name
-			l.dropped = append(l.dropped, g)
-		}
-		return nil
+		return &file{name: name, File: f}, err
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"hash/crc32"
 	"iter"
 	"slices"
-
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 const (
@@ -34,15 +32,8 @@ type segment struct {
 	blocks []block
 	begin  int64 // time of the first block
 	sealed bool  // no block is added
-	gone   bool  // dropped
 	tubes  []string
 	number map[string]int // number of a tube in tubes
-
-	name string // name of the file, or empty; Run writes it with the lock of the kind held
-
-	// Used by Run only.
-	file    vfs.File
-	written int // bytes of data
 }
 
 // A block contains the values of all tubes at a time, or a change.

@@ -67,19 +67,22 @@ type Store struct {
 	kinds [NumKinds]segments
 	wake  chan struct{} // Run has something to write or to remove
 
-	failing bool // owned by Run: writes fail
+	// Used by Run only.
+	files   map[*segment]*file
+	failing bool // writes fail
 }
 
 // segments are the segments of a kind.
 type segments struct {
-	mu      sync.Mutex
-	all     []*segment // the oldest first
-	bytes   int64      // total size
-	dropped []*segment // segments whose files Run must remove
+	mu    sync.Mutex
+	all   []*segment // the oldest first
+	bytes int64      // total size
 }
 
 // New returns an empty store.
-func New(opt Options) *Store { return &Store{opt: opt, wake: make(chan struct{}, 1)} }
+func New(opt Options) *Store {
+	return &Store{opt: opt, wake: make(chan struct{}, 1), files: make(map[*segment]*file)}
+}
 
 // add adds a block of a time to the newest segment of a kind, or to a new one. newest is
 // the time of the newest block so far.
@@ -117,13 +120,8 @@ func (s *Store) add(k Kind, time int64, fill func(g *segment, newest int64)) {
 
 // drop drops the oldest segment.
 func (l *segments) drop() {
-	g := l.all[0]
-	g.gone = true
+	l.bytes -= int64(len(l.all[0].data))
 	l.all = slices.Delete(l.all, 0, 1)
-	l.bytes -= int64(len(g.data))
-	if g.name != "" {
-		l.dropped = append(l.dropped, g)
-	}
 }
 
 // bound drops segments until all kinds are within the limit, the oldest minutes first.
