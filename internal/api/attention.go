@@ -97,11 +97,10 @@ func (h *recorder) addCounts(t *health.Tube) {
 	defer h.mu.Unlock()
 	if th := h.tubes[t.Name]; th != nil {
 		last := len(th.samples) - 1
-		then, now := &th.samples[0], &th.samples[last]
+		v := th.samples[last].since(&th.samples[0])
 		t.Counted = health.Counts{
 			Over: time.Duration(last) * tubeStep * time.Second, Buried: th.growth(),
-			Reserved: more(then.reserves, now.reserves), Deleted: more(then.deleted, now.deleted),
-			Released: more(then.released, now.released), TimedOut: more(then.timeouts, now.timeouts),
+			Reserved: v[history.Reserves], Deleted: v[history.Done], Released: v[history.Retried], TimedOut: v[history.Timeouts],
 		}
 	}
 }

@@ -182,7 +182,7 @@ func TestTubeSamples(t *testing.T) {
 
 	th := new(tubeHistory)
 	r.history.tubes["mail"] = th
-	for i, s := range []tubeSample{{put: 1<<32 - 10, deleted: 1<<32 - 20}, {put: 10, deleted: 20}, {put: 3, deleted: 3}, {put: 4, deleted: 3}} {
+	for i, s := range []tubeSample{{history.Put: 1<<32 - 10, history.Done: 1<<32 - 20}, {history.Put: 10, history.Done: 20}, {history.Put: 3, history.Done: 3}, {history.Put: 4, history.Done: 3}} {
 		th.add(int64(i*tubeStep), s)
 	}
 	if got := r.series("/tubes/mail/history?points=4", "put") + r.series("/tubes/mail/history?points=4", "done"); got != "- 20 3 1 - 40 3 0 " {

@@ -13,22 +13,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/history"
 )
 
-// A tubeSample contains the values of a tube at a time. Counters are truncated to 32 bits,
-// because only their differences are used.
-type tubeSample struct {
-	ready, reserved, delayed, buried                   uint32
-	put, reserves, deleted, failed, released, timeouts uint32
-	oldest                                             uint32 // seconds
-}
+// A tubeSample contains the values of a tube at a time. They are truncated to 32 bits,
+// because only the differences of counters are used.
+type tubeSample [history.Memory]uint32
 
 // since returns the values of the time since an earlier sample.
-func (s *tubeSample) since(before *tubeSample) history.Values {
-	return history.Values{
-		history.Ready: uint64(s.ready), history.Reserved: uint64(s.reserved), history.Delayed: uint64(s.delayed), history.Buried: uint64(s.buried),
-		history.OldestReady: uint64(s.oldest), history.Put: more(before.put, s.put), history.Reserves: more(before.reserves, s.reserves),
-		history.Done: more(before.deleted, s.deleted), history.Failed: more(before.failed, s.failed),
-		history.Retried: more(before.released, s.released), history.Timeouts: more(before.timeouts, s.timeouts),
+func (s *tubeSample) since(before *tubeSample) (v history.Values) {
+	for i, now := range s {
+		if v[i] = uint64(now); history.Series(i).IsIncrease() {
+			v[i] = more(before[i], now)
+		}
 	}
+	return v
 }
 
 // A tubeHistory contains up to tubeSamples samples of a tube, the oldest first.
@@ -55,8 +51,8 @@ const rateSamples = 60/tubeStep + 1
 func (h *tubeHistory) rates() (put, deleted float64) {
 	last := h.samples[max(0, len(h.samples)-rateSamples):]
 	for i := 1; i < len(last); i++ {
-		put += float64(more(last[i-1].put, last[i].put))
-		deleted += float64(more(last[i-1].deleted, last[i].deleted))
+		put += float64(more(last[i-1][history.Put], last[i][history.Put]))
+		deleted += float64(more(last[i-1][history.Done], last[i][history.Done]))
 	}
 	took := float64(max(1, len(last)-1) * tubeStep)
 	return put / took, deleted / took
@@ -64,7 +60,7 @@ func (h *tubeHistory) rates() (put, deleted float64) {
 
 // growth returns the increase of buried jobs since the first sample.
 func (h *tubeHistory) growth() int64 {
-	return int64(h.samples[len(h.samples)-1].buried) - int64(h.samples[0].buried)
+	return int64(h.samples[len(h.samples)-1][history.Buried]) - int64(h.samples[0][history.Buried])
 }
 
 // rates returns the rates of a column in millionths, by tube. There are up to tubesKept
@@ -105,8 +101,9 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h.mu.Lock()
 	for _, t := range most.Sorted() {
 		s := tubeSample{
-			uint32(t.Ready), uint32(t.Reserved), uint32(t.Delayed), uint32(t.Buried),
-			uint32(t.TotalJobs), uint32(t.Queued.N), uint32(t.Deletes), uint32(t.Failed), uint32(t.Releases), uint32(t.Timeouts), uint32(t.OldestReady / int64(time.Second)),
+			history.Ready: uint32(t.Ready), history.Reserved: uint32(t.Reserved), history.Delayed: uint32(t.Delayed), history.Buried: uint32(t.Buried),
+			history.Put: uint32(t.TotalJobs), history.Reserves: uint32(t.Queued.N), history.Done: uint32(t.Deletes), history.Failed: uint32(t.Failed),
+			history.Retried: uint32(t.Releases), history.Timeouts: uint32(t.Timeouts), history.OldestReady: uint32(t.OldestReady / int64(time.Second)),
 		}
 		th := h.tubes[t.Name]
 		if th == nil {
@@ -202,7 +199,7 @@ func (h *recorder) recent(name string) *admin.Recent {
 	}
 	r := &admin.Recent{Step: tubeStep, BuriedMore: th.growth(), Ready: make([]uint64, len(th.samples))}
 	for i := range th.samples {
-		r.Ready[i] = uint64(th.samples[i].ready)
+		r.Ready[i] = uint64(th.samples[i][history.Ready])
 	}
 	r.PutPerSecond, r.DeletedPerSecond = th.rates()
 	return r

@@ -364,9 +364,9 @@ func TestSearchRates(t *testing.T) {
 	r := start(t, Options{})
 	r.someTubes(5)
 	for name, s := range map[string][2]tubeSample{
-		"t-1": {{put: 10, deleted: 5}, {put: 40, deleted: 5}},
-		"t-2": {{put: 0, deleted: 0}, {put: 31, deleted: 900}},
-		"t-3": {{put: 7, deleted: 7}, {put: 7, deleted: 8}},
+		"t-1": {{history.Put: 10, history.Done: 5}, {history.Put: 40, history.Done: 5}},
+		"t-2": {{history.Put: 0, history.Done: 0}, {history.Put: 31, history.Done: 900}},
+		"t-3": {{history.Put: 7, history.Done: 7}, {history.Put: 7, history.Done: 8}},
 		"t-4": {},
 	} {
 		th := new(tubeHistory)
