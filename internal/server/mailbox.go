@@ -29,9 +29,9 @@ type messages struct {
 	dismissed []dismissal // to be ended at once
 	everybody everybody
 	gathered  []gathering
-	announce  []Leadership // leaders that must learn the number of resumed clients
-	moreDue   bool         // a turn has left due timers
-	room      bool         // a slot is free again
+	announce  bool // the leader must learn the number of resumed clients
+	moreDue   bool // a turn has left due timers
+	room      bool // a slot is free again
 }
 
 // An ending is how a loop ends its connections and stops.
@@ -62,7 +62,7 @@ func (m *mailbox) join(s *socket)                  { post(m, &m.joined, s) }
 func (m *mailbox) enter(s *socket)                 { post(m, &m.entered, s) }
 func (m *mailbox) dismiss(s *socket, reason error) { post(m, &m.dismissed, dismissal{s, reason}) }
 func (m *mailbox) endGathering(g gathering)        { post(m, &m.gathered, g) }
-func (m *mailbox) announceTo(lead Leadership)      { post(m, &m.announce, lead) }
+func (m *mailbox) announceClients()                { set(m, &m.announce, true) }
 func (m *mailbox) deferDue()                       { set(m, &m.moreDue, true) }
 func (m *mailbox) offerSlot()                      { set(m, &m.room, true) }
 func (m *mailbox) end(how ending)                  { set(m, &m.ending, how) }
@@ -137,7 +137,7 @@ func (l *loop) readMail() {
 	l.mail.messages = l.noMessages
 	if l.delivering && got.everybody.reason != nil { // clients get the replies of this turn first
 		l.mail.everybody, l.mail.announce, l.mail.gathered = got.everybody, got.announce, got.gathered
-		got.everybody, got.announce, got.gathered = everybody{}, nil, nil
+		got.everybody, got.announce, got.gathered = everybody{}, false, nil
 		l.mail.waiting.Store(true)
 	}
 	stop, abort := l.mail.ending.stop && !l.ending.stop, l.mail.ending.abort && !l.ending.abort
@@ -186,8 +186,8 @@ func (l *loop) readMail() {
 	if e := got.everybody; e.reason != nil {
 		l.endAll(e.reason, e.before)
 	}
-	for _, lead := range got.announce {
-		l.announce(lead)
+	if got.announce {
+		l.announce()
 	}
 	for _, g := range got.gathered {
 		l.endGathering(g)

@@ -78,8 +78,8 @@ func (s *Server) Follow(lead Leadership) {
 	for !lead.Here && s.mu.sockets > 0 {
 		s.mu.left.Wait()
 	}
-	if changed && s.opt.Cluster != nil && !lead.Here && lead.Leader != 0 && s.mu.lead == lead && len(s.mu.loops.all) > 0 {
-		s.mu.loops.all[0].mail.announceTo(lead)
+	if changed && s.opt.Cluster != nil && len(s.mu.loops.all) > 0 {
+		s.mu.loops.all[0].mail.announceClients()
 	}
 }
 

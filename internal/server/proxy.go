@@ -36,6 +36,8 @@ type proxy struct {
 	sent     []byte     // of the client, that the leader may not have used
 	sentFrom uint64     // the position of sent in all that the stream got
 	holding  conversation.Holding
+
+	doubtEnds int64 // ns; until then, a lost leader can end the stream; 0 if there is no doubt
 }
 
 // route decides whether a pending client is served here, by the leader, or stays pending.
@@ -127,6 +129,8 @@ func (p *proxy) serve(events epoll.Events, runnable bool) {
 	case s.gone:
 	case events.Has(epoll.Failed):
 		l.end(s, syscall.ECONNRESET)
+	case p.doubtEnds != 0 && p.doubtEnds <= l.now:
+		p.lose(errLeadership)
 	case p.stream != nil:
 		if runnable && len(p.input) > 0 || events.Has(epoll.Readable|epoll.HalfClosed|epoll.HungUp) {
 			p.passOn()

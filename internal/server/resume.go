@@ -9,6 +9,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // A client without a command in progress survives a change of leader. The state of its
@@ -23,6 +24,12 @@ import (
 
 // gatherTime is the maximum time that a new leader waits for the other members' clients.
 const gatherTime = 300 * time.Millisecond
+
+const gatherTick = 10 * time.Millisecond
+
+// doubtTime is the maximum time that a member waits for the last words of an old leader,
+// which has input of a client that it might not have used.
+const doubtTime = 200 * time.Millisecond
 
 // A marker is a Stream with marks.
 type marker interface {
@@ -84,7 +91,7 @@ func (s *Server) gather(lead Leadership) {
 	defer s.wg.Done()
 	began := s.now()
 	over := time.After(gatherTime)
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(gatherTick)
 	defer tick.Stop()
 	for done := false; !done && s.leadership() == lead; {
 		if heard := s.opt.Cluster.Heard; heard == nil || s.hasGathered(lead.Term, heard()) {
@@ -107,18 +114,23 @@ func (s *Server) gather(lead Leadership) {
 		s.broker.Decide((*engine.Engine).EndClaims)
 		return
 	}
-	loops[0].mail.endGathering(gathering{lead, s.now() - began})
+	loops[0].mail.endGathering(gathering{lead, began})
 }
 
 // A gathering is over: a new leader has its clients.
 type gathering struct {
-	lead Leadership
-	took int64 // ns
+	lead  Leadership
+	began int64 // ns
 }
 
 // endGathering resumes all pending clients that have a state, and routes the others.
 func (l *loop) endGathering(g gathering) {
 	s := l.srv
+	took := time.Duration(s.now() - g.began)
+	if l.inDoubt() > 0 && took < gatherTime {
+		time.AfterFunc(gatherTick, func() { l.mail.endGathering(g) })
+		return
+	}
 	s.mu.Lock()
 	current := s.mu.lead == g.lead && s.mu.gathering
 	if current {
@@ -135,7 +147,7 @@ func (l *loop) endGathering(g gathering) {
 		}
 	}
 	n, refused := l.resume(found, true)
-	s.log.Info("resumed the clients of the previous leader", "clients", n, "refused_claims", refused, "waited", time.Duration(g.took))
+	s.log.Info("resumed the clients of the previous leader", "clients", n, "refused_claims", refused, "waited", took)
 	for _, c := range l.clients.all {
 		if c != nil && !c.gone && c.proxy != nil && c.proxy.stream == nil {
 			c.proxy.route()
@@ -378,7 +390,8 @@ func (l *loop) detach(s *socket) {
 	s.listed = false
 }
 
-// lose makes a client pending whose leader is lost, unless it has a command in progress.
+// lose makes a client pending whose leader is lost. If a command might be in progress, it
+// waits for the end of the stream, at most doubtTime, and then ends the client.
 func (p *proxy) lose(reason error) {
 	l, s := p.loop, p.socket
 	m, ok := p.stream.(marker)
@@ -386,31 +399,31 @@ func (p *proxy) lose(reason error) {
 		l.end(s, reason)
 		return
 	}
-	given := reason == errLost // the leader has not executed what the last mark excludes
-	for {
-		n, err := p.stream.TryRead(l.scratch())
-		if err == nil {
-			p.replies = append(p.replies, l.scratch()[:n]...)
-			continue
-		}
-		given = given || err == errLost
-		break
+	var err error
+	for n := 0; err == nil; {
+		p.replies = append(p.replies, l.scratch()[:n]...)
+		n, err = p.stream.TryRead(l.scratch())
 	}
+	given := reason == errLost || err == errLost // the leader has not executed what the last mark excludes
 	note, state, at, rests := m.LastMark()
 	used := m.Used()
+	delivered := true
 	if len(p.replies) > 0 {
 		n, err := s.fd.Write(p.replies)
-		rests = rests && err == nil && n == len(p.replies)
+		delivered = err == nil && n == len(p.replies)
 	}
-	if !rests || used < p.sentFrom || used > p.sentFrom+uint64(len(p.sent)) {
+	rests = rests && delivered && used >= p.sentFrom && used <= p.sentFrom+uint64(len(p.sent))
+	if !rests || !given && used < p.sentFrom+uint64(len(p.sent)) {
+		if err == epoll.ErrWouldBlock && delivered && p.doubtEnds == 0 {
+			p.doubtEnds, p.replies = l.now+int64(doubtTime), nil
+			l.timers.set(s, p.doubtEnds)
+			return
+		}
 		l.end(s, reason)
+		l.mail.announceClients() // one less
 		return
 	}
 	unused := p.sent[used-p.sentFrom:]
-	if len(unused) > 0 && !given {
-		l.end(s, reason)
-		return
-	}
 	switch {
 	case !at.IsZero():
 		p.last = &suspended{note, state, int64(at.Sub(l.srv.begun))}
@@ -419,7 +432,7 @@ func (p *proxy) lose(reason error) {
 	}
 	p.input = slices.Concat(unused, p.input[p.head:])
 	p.stream.Close()
-	p.stream, p.replies, p.sent, p.sentFrom, p.head = nil, nil, nil, 0, 0
+	p.stream, p.replies, p.sent, p.sentFrom, p.head, p.doubtEnds = nil, nil, nil, 0, 0, 0
 	p.came, p.retryAt = l.now, l.now+int64(leaderRetry)
 	l.srv.shared.Memory.Set(&p.holding, s, 0)
 	p.route()
@@ -452,11 +465,25 @@ func (p *proxy) trimSent() {
 
 const keptSent = 64 // bytes; the largest buffer that an idle client keeps
 
-// announce sends the leader the number of clients that this member has sent it.
-func (l *loop) announce(lead Leadership) {
-	n := 0
+// inDoubt returns the number of clients that wait for the last words of an old leader.
+func (l *loop) inDoubt() (n int) {
+	for _, c := range l.clients.all {
+		if c != nil && !c.gone && c.proxy != nil && c.proxy.doubtEnds != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// announce sends the leader the number of clients that this member has sent it, or will
+// send it soon.
+func (l *loop) announce() {
+	if !l.srv.hasOtherLeader() {
+		return
+	}
+	lead, n := l.srv.leadership(), l.inDoubt()
 	if l.sentTerm == lead.Term {
-		n = l.sentClients
+		n += l.sentClients
 	}
 	header, err := streamHeader{proxiedClient: proxiedClient{Member: l.srv.opt.Cluster.ID, Term: lead.Term}, Announces: &n}.append(nil)
 	if err != nil {

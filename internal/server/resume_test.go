@@ -168,6 +168,18 @@ func TestMissedLeader(t *testing.T) {
 		synctest.Wait()
 		writes.do("llo\n", "INSERTED 10\n")
 		holds.do("delete 1\n", "DELETED\n")
+
+		// The member knows the next leader before the last one ends its streams.
+		holds.send("put 0 0 60 5\nhe")
+		synctest.Wait()
+		m.Follow(Leadership{Leader: 2, Term: c.term + 1})
+		synctest.Wait()
+		c.change(2)
+		holds.do("llo\n", "INSERTED 10\n")
+		holds.send("put 0 0 60 5\nhe")
+		synctest.Wait()
+		m.Follow(Leadership{Leader: 1, Term: c.term + 1})
+		holds.wantEnd() // that leader does not end its stream
 	})
 }
 
