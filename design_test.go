@@ -37,7 +37,7 @@ func TestDesignSteps(t *testing.T) {
 				continue
 			}
 			if !declares(f, s[2], s[3]) {
-				t.Errorf("%s: %s: no such function", page, s[0])
+				t.Errorf("%s: %s: function does not exist", page, s[0])
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func TestLinks(t *testing.T) {
 				return nil
 			})
 			if pages < 40 {
-				t.Errorf("there are only %d pages", pages)
+				t.Errorf("only %d pages", pages)
 			}
 		})
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
-// Kubernetes and the Prometheus operator know every kind and field, and the program accepts every
-// configuration and command.
+// Kubernetes and the Prometheus operator accept every kind and field, and the program
+// accepts every configuration and command.
 func TestManifests(t *testing.T) {
 	program := build(t)
 	scheme := runtime.NewScheme()
@@ -119,7 +119,7 @@ func checkCommand(t *testing.T, program string, args []string) {
 	}
 }
 
-// The program has the commands of the members in the file for Docker Compose.
+// The commands in the file for Docker Compose exist in the program.
 func TestCompose(t *testing.T) {
 	text, err := os.ReadFile("../compose/compose.yaml")
 	if err != nil {

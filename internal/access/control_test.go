@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A listener is open if no one thing keeps strangers out.
+// A listener is open unless at least one setting excludes strangers.
 func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -31,7 +31,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A client without a name, of another server, may come in where one without evidence may.
+// A proxied client without a name is accepted where a client without evidence is
+// accepted.
 func TestDemandByName(t *testing.T) {
 	asks, err := NewControl(testPolicy(t), nil)
 	if err != nil {
@@ -40,7 +41,7 @@ func TestDemandByName(t *testing.T) {
 	for _, c := range []struct {
 		control    *Control
 		name, addr string
-		want       string // -: it may not come in
+		want       string // "-" if it is refused
 	}{
 		{asks, "mailer", "192.0.2.1", "mailer"},
 		{asks, "other", "10.2.3.4", "-"},

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// An address has as many connections as its limit, again and again. Unix sockets have any
-// number. Nothing is kept of an address without connections.
+// An address can have connections up to its limit, repeatedly. Unix sockets have no
+// limit. No data is kept for an address without connections.
 func TestConnectionsPerAddress(t *testing.T) {
 	l := &limits{}
 	l.SetLimits(Limits{ConnectionsPerAddress: 2})
@@ -41,7 +41,7 @@ func TestMachine(t *testing.T) {
 		{"::1", "127.0.0.1", false},
 	} {
 		if got := Machine(netip.MustParseAddr(c.a)) == Machine(netip.MustParseAddr(c.b)); got != c.same {
-			t.Errorf("%s and %s are one: %v", c.a, c.b, got)
+			t.Errorf("%s and %s count as one address: %v", c.a, c.b, got)
 		}
 	}
 }

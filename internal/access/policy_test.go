@@ -75,8 +75,8 @@ func testPolicy(t *testing.T) *Policy {
 	return p
 }
 
-// TestIdentify is who a client is, by what it shows. What comes first in the list of
-// doc/security.md counts.
+// TestIdentify identifies clients by their evidence. The order in doc/security.md
+// determines the precedence.
 func TestIdentify(t *testing.T) {
 	p := testPolicy(t)
 	named := func(cn string, dns ...string) *x509.Certificate {
@@ -86,7 +86,7 @@ func TestIdentify(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		shown Evidence
-		want  string // empty: nobody
+		want  string // empty for a stranger
 	}{
 		{"token", Evidence{Token: []byte(mailToken)}, "mailer"},
 		{"another token", Evidence{Token: []byte(mailToken + "x")}, ""},
@@ -153,7 +153,7 @@ func TestMeets(t *testing.T) {
 		{mailer, rights.None, "anything", true},
 	} {
 		if got := c.who.Meets(c.set.On(rights.NamedTube), c.tube); got != c.want {
-			t.Errorf("may %q %s on %s: %v, want %v", c.who.Name(), c.set, c.tube, got, c.want)
+			t.Errorf("%q has %s on %s: %v, want %v", c.who.Name(), c.set, c.tube, got, c.want)
 		}
 	}
 	for _, c := range []struct {
@@ -184,7 +184,7 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-// TestNoRules is a server with tokens and nothing else, and one with nothing.
+// TestNoRules covers a server that has only tokens, and a server without access settings.
 func TestNoRules(t *testing.T) {
 	p, err := New(Config{Identities: []IdentityConfig{{Name: "a", Tokens: []Hash{hash(t, mailToken)}}}})
 	if err != nil {
@@ -225,8 +225,8 @@ func prefixes(s ...string) (ps []netip.Prefix) {
 	return ps
 }
 
-// A policy that switches security off is not put into force while the server runs; nor is the
-// first one.
+// A policy that disables access control does not come into force while the server runs.
+// Neither does the first policy.
 func TestReplace(t *testing.T) {
 	token := []IdentityConfig{{Name: "a", Tokens: []Hash{hash(t, mailToken)}}}
 	rule := []RuleConfig{{Identities: []string{"*"}, Tubes: []string{"*"}, Rights: rights.Put}}
@@ -260,7 +260,7 @@ func TestReplace(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", c.what, err, c.want)
 		}
 		if control.Asks() != c.wantAsked {
-			t.Errorf("%s: clients are asked who they are: %v", c.what, control.Asks())
+			t.Errorf("%s: clients must authenticate: %v", c.what, control.Asks())
 		}
 	}
 	if _, err := NewControl(none, []Terms{{}, {Required: true}}); err == nil || !strings.Contains(err.Error(), "require-auth needs an [[identity]]") {
@@ -268,7 +268,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// Where there are identities the admin API are for them alone.
+// If there are identities, the admin API requires one.
 func TestDemand(t *testing.T) {
 	none, err := New(Config{})
 	if err != nil {
@@ -284,16 +284,16 @@ func TestDemand(t *testing.T) {
 		what   string
 		policy *Policy
 		shown  Evidence
-		want   string // -: it may not come in
+		want   string // "-" if it is refused
 	}{
-		{"nothing is configured", none, from, ""},
-		{"a token, and nothing is configured", none, token, ""},
+		{"no configuration", none, from, ""},
+		{"a token without a configuration", none, token, ""},
 		{"rules alone", rules, from, ""},
 		{"a token, and rules alone", rules, token, "-"},
-		{"nothing is shown", testPolicy(t), Evidence{}, "-"},
+		{"no evidence", testPolicy(t), Evidence{}, "-"},
 		{"a stranger", testPolicy(t), from, "-"},
 		{"a token", testPolicy(t), token, "mailer"},
-		{"a wrong token, from a network that is known", testPolicy(t), wrong, "-"},
+		{"a wrong token from a known network", testPolicy(t), wrong, "-"},
 	} {
 		control, err := NewControl(c.policy, nil)
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is shown as a value of stats is one line, whatever the error and the path are: a
-// second one would be a key of its own to whoever reads it by lines.
+// The error in stats is one line, even if the error or the path has several. Programs
+// that read stats by lines would take a second line for another key.
 func TestPlainIsOneLine(t *testing.T) {
 	err := fmt.Errorf("journal: %w", errors.Join(
 		fmt.Errorf("wal: remove segment: %w", fs.ErrPermission),

@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
-// handshake returns the certificate that the server shows a client, and what
-// becomes of the handshake on both sides.
+// handshake returns the certificate that the server sends, and the errors of the
+// handshake on both sides.
 func handshake(t *testing.T, server, client *tls.Config) (name string, serverErr, clientErr error) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -40,7 +40,7 @@ func handshake(t *testing.T, server, client *tls.Config) (name string, serverErr
 	return name, <-done, clientErr
 }
 
-// TestReload is a renewed certificate, then one that cannot be used.
+// TestReload loads a renewed certificate, then an invalid one.
 func TestReload(t *testing.T) {
 	ca := localca.New(t)
 	hour := time.Now().Add(time.Hour)
@@ -93,7 +93,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestNotLookedAtTooOften is the second in which the files are left alone.
+// TestNotLookedAtTooOften checks that the files are read at most once per second.
 func TestNotLookedAtTooOften(t *testing.T) {
 	ca := localca.New(t)
 	hour := time.Now().Add(time.Hour)
@@ -133,14 +133,14 @@ func TestVersionsAndClients(t *testing.T) {
 		client *tls.Config
 		good   bool
 	}{
-		"TLS 1.3":                      {open, &tls.Config{}, true},
-		"TLS 1.2":                      {open, &tls.Config{MaxVersion: tls.VersionTLS12}, true},
-		"TLS 1.1":                      {open, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false},
-		"no client certificate":        {mutual, &tls.Config{}, false},
-		"a client certificate":         {mutual, &tls.Config{Certificates: []tls.Certificate{ca.Pair("client")}}, true},
-		"one of another authority":     {mutual, &tls.Config{Certificates: []tls.Certificate{other.Pair("client")}}, false},
-		"one that has expired":         {mutual, &tls.Config{Certificates: []tls.Certificate{expired}}, false},
-		"one that nobody asked to see": {open, &tls.Config{Certificates: []tls.Certificate{other.Pair("client")}}, true},
+		"TLS 1.3":                            {open, &tls.Config{}, true},
+		"TLS 1.2":                            {open, &tls.Config{MaxVersion: tls.VersionTLS12}, true},
+		"TLS 1.1":                            {open, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false},
+		"no client certificate":              {mutual, &tls.Config{}, false},
+		"a client certificate":               {mutual, &tls.Config{Certificates: []tls.Certificate{ca.Pair("client")}}, true},
+		"a certificate of another authority": {mutual, &tls.Config{Certificates: []tls.Certificate{other.Pair("client")}}, false},
+		"an expired certificate":             {mutual, &tls.Config{Certificates: []tls.Certificate{expired}}, false},
+		"an unrequested certificate":         {open, &tls.Config{Certificates: []tls.Certificate{other.Pair("client")}}, true},
 	} {
 		c.client.RootCAs, c.client.ServerName = ca.Pool(), "localhost"
 		if _, serverErr, _ := handshake(t, c.server.Config(), c.client); (serverErr == nil) != c.good {
@@ -166,7 +166,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// The file that is in use counts, also after it was renewed.
+// The expiry is that of the certificate in use, also after the file was renewed.
 func TestExpiry(t *testing.T) {
 	ca := localca.New(t)
 	now := time.Now()

@@ -18,11 +18,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/config"
 )
 
-// noDefault are the settings that say nothing unless they are set.
+// noDefault contains the settings without a default.
 var noDefault = []string{"listen", "user", "journal", "networks", "proxy-protocol", "tls-cert", "tls-key", "tls-client-ca", "admin", "admin-socket", "admin-host"}
 
-// TestExampleConfig holds the annotated example against the program: it has each
-// setting once, with its default, and changes nothing as it is.
+// TestExampleConfig compares the annotated example with the program: it contains each
+// setting once, with its default, and changes nothing.
 func TestExampleConfig(t *testing.T) {
 	const path = "../../dist/beanpole.toml"
 	if got, want := printed(t, "--config", path), printed(t); got != want {
@@ -48,7 +48,7 @@ func TestExampleConfig(t *testing.T) {
 		delete(example, name)
 	}
 	if diff := cmp.Diff(defaults, example); diff != "" {
-		t.Errorf("the example is not what the program does (- program, + example):\n%s", diff)
+		t.Errorf("the example differs from the program (- program, + example):\n%s", diff)
 	}
 	s, err := config.NewCommandLine(config.Default(), newServe().Flags()).Read()
 	if err != nil {
@@ -96,7 +96,7 @@ func TestConfigurationPage(t *testing.T) {
 	}
 }
 
-// TestConfigPrint is the promise that what print shows can be used as a file.
+// TestConfigPrint checks that the output of config print works as a configuration file.
 func TestConfigPrint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "beanpole.toml")
 	args := []string{"-l", ":1", "-l", "unix:s", "-p", "beanstalk", "-u", "nobody", "--unix-mode", "600", "-z", "7",
@@ -107,16 +107,16 @@ func TestConfigPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(want, `listen = [":1", "unix:s"]`) || !strings.Contains(want, "verbose = 2") {
-		t.Errorf("the command line is not shown:\n%s", want)
+		t.Errorf("the output omits settings of the command line:\n%s", want)
 	}
 	sources := regexp.MustCompile(` +#.*`)
 	got := printed(t, "--config", path)
 	if diff := cmp.Diff(sources.ReplaceAllString(want, ""), sources.ReplaceAllString(got, "")); diff != "" {
-		t.Errorf("as a file it says something else:\n%s", diff)
+		t.Errorf("as a configuration file, the output gives other settings:\n%s", diff)
 	}
 }
 
-// printed returns what config print shows for a command line.
+// printed returns the output of config print for a command line.
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

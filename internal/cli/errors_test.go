@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is wrong with a command line is said in one line, and what to do.
+// An error in the command line gives one line with the error and a hint.
 func TestWrongCommandLine(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		// Unknown options and arguments.
@@ -51,7 +51,7 @@ func TestWrongCommandLine(t *testing.T) {
 		{"--networks 10.0.0.0/99", `bad value "10.0.0.0/99" for --networks: "10.0.0.0/99" is not a network`},
 		{"--admin x:y:z", `bad value "x:y:z" for --admin`},
 		{"jurnal", `unknown argument "jurnal"; did you mean "journal"?`},
-		// Commands of a cluster, before they ask anybody.
+		// Commands of a cluster, before they send a request.
 		{"cluster remove DIR x", `"x" is not the id of a member (see: beanpole cluster status DIR)`},
 		{"cluster init DIR", `--listen is required: the address at which other members reach this one`},
 		{"cluster init DIR --listen nowhere", `--listen: `},
@@ -61,7 +61,7 @@ func TestWrongCommandLine(t *testing.T) {
 		{"cluster recover DIR", `add --force-new-cluster`},
 		{"--config ", `bad value "" for --config: want the path of a file`},
 	} {
-		args := strings.Split(c.args, " ") // a blank at the end is before an empty argument
+		args := strings.Split(c.args, " ") // a trailing blank precedes an empty argument
 		var stdout, stderr bytes.Buffer
 		code := Run("1.2.3", args, strings.NewReader(""), &stdout, &stderr)
 		line, more, _ := strings.Cut(stderr.String(), "\n")

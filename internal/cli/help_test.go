@@ -30,7 +30,7 @@ func TestHelpStartsWithUsageAndExamples(t *testing.T) {
 	check(newRoot("1.2.3"), nil)
 }
 
-// The connection options are in their topic only.
+// Only the topic connection describes the connection options.
 func TestHelpOfConnection(t *testing.T) {
 	for _, name := range []string{"connection", "put", "jobs"} {
 		var out bytes.Buffer

@@ -36,8 +36,8 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// The command line wins over the environment, and that over the file. Values of several
-// sources do not add up.
+// The command line overrides the environment, and the environment overrides the file.
+// Values of several sources are not merged.
 func TestSources(t *testing.T) {
 	t.Setenv("BEANPOLE_PORT", "tcp://10.0.0.1:11300") // as Kubernetes sets it for a service
 	t.Setenv("BEANPOLE_LISTEN", "10.0.0.1,10.0.0.2")
@@ -69,7 +69,7 @@ require-auth = true
 	}
 }
 
-// A setting of a stronger source also wins over the one that it excludes.
+// A setting of a stronger source also overrides the settings that it excludes.
 func TestOverrides(t *testing.T) {
 	path := file(t, "fsync-interval = 50")
 	for _, c := range []struct {
@@ -91,7 +91,7 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// What has changed between two readings is named, whatever its source.
+// Changed settings between two readings are reported, for all sources.
 func TestChanged(t *testing.T) {
 	path := file(t, "max-tubes = 3\nport = 12000")
 	before, err := read(t, "--config", path)
@@ -162,7 +162,7 @@ func TestFileErrors(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is an error of the command line, too.
+// An unreadable file is an error of the command line.
 func TestNoFile(t *testing.T) {
 	for path, want := range map[string]string{"nowhere.toml": "no such file or directory", ".": "is a directory"} {
 		if _, err := read(t, "--config", path); err == nil || err.Error() != path+": cannot read the configuration: "+want || exit.Code(err) != exit.Usage {
@@ -182,7 +182,8 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-// A variable that is nearly that of an option stops the start, and so does a wrong value.
+// An environment variable whose name resembles an option's stops the start, and so does a
+// wrong value.
 func TestVariableErrors(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"BEANPOLE_MAX_JOB_SIZE", "3x", `bad value "3x" for max-job-size in the environment variable BEANPOLE_MAX_JOB_SIZE: want bytes as a decimal number`},
@@ -198,7 +199,7 @@ func TestVariableErrors(t *testing.T) {
 	}
 }
 
-// The first table that has a tube counts for it.
+// The first table that matches a tube applies to it.
 func TestQueueLimits(t *testing.T) {
 	s, err := read(t, "--config", file(t, `
 [[limit]]

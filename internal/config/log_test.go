@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// What has a name is logged by it, and journald gets priorities instead of times.
+// Ids are logged by their names, and journald gets priorities instead of times.
 func TestLogger(t *testing.T) {
 	for _, c := range []struct {
 		args     []string
@@ -40,7 +40,7 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// What does not do what it says is told of.
+// Options without effect are reported.
 func TestNotices(t *testing.T) {
 	t.Setenv("BEANPOLE_COLOUR_OF_LOGO", "green")
 	s, err := read(t, "-c", "-n", "-s", "1", "-z", "5000000000")

@@ -37,7 +37,7 @@ func deflated(s string) string {
 	return b.String()
 }
 
-// The best view comes first, and shows what is in the body.
+// The best view comes first, and shows the contents of the body.
 func TestViews(t *testing.T) {
 	for _, test := range []struct{ body, name, want string }{
 		{`{"n":12345678901234567890,"s":"a"}`, "json", "{\n  \"n\": 12345678901234567890,\n  \"s\": \"a\"\n}"},
@@ -56,7 +56,7 @@ func TestViews(t *testing.T) {
 		{"O:3:\"Job\":2:{s:4:\"\x00*\x00x\";b:1;s:1:\"y\";N;}", "php", "{\n  \"@class\": \"Job\",\n  \"x\": true,\n  \"y\": null\n}"},
 		{"\x83\xa1n\xcd\x01\x00\xa1l\x92\xc3\xff\x01\xcb\x3f\xe0\x00\x00\x00\x00\x00\x00", "msgpack", "{\n  \"n\": 256,\n  \"l\": [\n    true,\n    -1\n  ],\n  \"1\": 0.5\n}"},
 		{"\x81\xa1b\xd1\xff\x00", "msgpack", "{\n  \"b\": -256\n}"},
-		{`a:2:{s:1:"a";i:1;}`, "text", `a:2:{s:1:"a";i:1;}`}, // one is missing
+		{`a:2:{s:1:"a";i:1;}`, "text", `a:2:{s:1:"a";i:1;}`}, // one element is missing
 		{strings.Repeat("[", 100_000), "text", "["},
 	} {
 		v := Views([]byte(test.body))[0]
@@ -66,7 +66,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// Tokens have classes, and nothing of the text is lost.
+// Tokens have classes, and together contain the whole text.
 func TestTokens(t *testing.T) {
 	v := Views([]byte(`{"k\"":[-1.5e3,"v",true]}`))[0]
 	classes := ""
@@ -78,7 +78,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// What is packed may be larger than anybody wants to see.
+// The views of a packed body are bounded, even if it unpacks to very much.
 func TestBomb(t *testing.T) {
 	for _, v := range Views([]byte(zipped(strings.Repeat("a", 4*unpackLimit)))) {
 		if len(text(&v)) > 2*Limit {
@@ -92,7 +92,7 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// A row says what a job is, and with what arguments: nothing of the envelope.
+// A row shows the job's class and arguments, without the envelope.
 func TestDescribe(t *testing.T) {
 	packed := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(zipped(s))) }
 	for body, want := range map[string]string{
@@ -125,8 +125,9 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// bodies are what frameworks have written, byte for byte: Celery 5.2, Laravel 8, Symfony 5.4, the last with a message that has an enum in it
-// and as PHP alone, too; and what PHP 8.2 writes of an enum and of a class that serializes itself.
+// bodies are original bodies of frameworks: Celery 5.2, Laravel 8 and Symfony 5.4.
+// Symfony's message contains an enum, and is also present as PHP alone. PHP 8.2
+// serialized an enum, and a class that serializes itself.
 var bodies = []struct {
 	name, kind, view string
 	has              []string
@@ -147,7 +148,7 @@ func read(t testing.TB, name string) []byte {
 	return body
 }
 
-// What frameworks write is named, and shown with what they have packed into it.
+// Bodies of frameworks are recognized, and shown with their packed contents.
 func TestFrameworks(t *testing.T) {
 	for _, test := range bodies {
 		body := read(t, test.name)
@@ -166,7 +167,7 @@ func TestFrameworks(t *testing.T) {
 	}
 }
 
-// Strings in strings are opened only so far.
+// Nested strings are opened to a limited depth.
 func TestDeepInside(t *testing.T) {
 	body := `{"x":1}`
 	for range 20 {
@@ -197,7 +198,7 @@ func FuzzViews(f *testing.F) {
 	})
 }
 
-// Nothing in a body turns the text around, or hides.
+// Characters that change the direction of text, or are invisible, are escaped.
 func TestHidden(t *testing.T) {
 	for body, want := range map[string]string{
 		"safe\u202egnp.exe":             `safe\u202egnp.exe`,

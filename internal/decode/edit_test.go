@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is edited is packed as it was; all else of the body stays.
+// Edited data is packed like the original, and the rest of the body is unchanged.
 func TestPack(t *testing.T) {
 	gz := func(text string) string {
 		var b bytes.Buffer
@@ -25,7 +25,7 @@ func TestPack(t *testing.T) {
 	for _, test := range []struct{ body, as, from, to, want string }{
 		{`{"a":1,"b":"x"}`, "JSON", `"x"`, `"yy"`, `{"a":1,"b":"yy"}`},
 		{`{"n":12345678901234567890}`, "JSON", "901234567890", "901234567891", `{"n":12345678901234567891}`},
-		{"{ \"a\": 1 }", "JSON", "1", "2", "{\n  \"a\": 2\n}"}, // it was no compact one
+		{"{ \"a\": 1 }", "JSON", "1", "2", "{\n  \"a\": 2\n}"}, // it was not compact
 		{"plain\ntext", "text", "text", "words", "plain\nwords"},
 		{gz(`{"a":1}`), "JSON in gzip", "1", "2", gz(`{"a":2}`)},
 		{b64(`{"a":1,"b":true}`), "JSON in base64", "true", "false", b64(`{"a":1,"b":false}`)},
@@ -37,7 +37,7 @@ func TestPack(t *testing.T) {
 		{chained, "JSON", "a@b.c", "ann@b.c", strings.Replace(chained, `5:\"a@b.c`, `7:\"ann@b.c`, 1)},
 		{laravel, "JSON", `"uuid": "1"`, `"uuid": "2"`, strings.Replace(laravel, `"uuid":"1"`, `"uuid":"2"`, 1)},
 		{`{"body":"` + b64(`[1,{"a":"some text"}]`) + `"}`, "JSON", "some text", "ann", `{"body":"` + b64(`[1,{"a":"ann"}]`) + `"}`},
-		// What cannot be packed again.
+		// Data that cannot be packed again.
 		{php, "JSON", `"to"`, `"from"`, "! " + ErrShape.Error()},
 		{php, "JSON", "7", `"7"`, "! " + ErrShape.Error()},
 		{laravel, "JSON", `"to": "a@b.c"`, `"to": "a@b.c", "cc": "x"`, "! " + ErrShape.Error()},
@@ -66,7 +66,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// Whatever the body is, what is packed again unchanged shows the same.
+// For any body, packing unchanged data gives a body with the same views.
 func FuzzPack(f *testing.F) {
 	f.Add([]byte(`{"data":{"command":"O:4:\"Mail\":1:{s:2:\"to\";s:5:\"a@b.c\";}"}}`))
 	f.Add([]byte(`a:1:{i:0;s:1:"x";}`))

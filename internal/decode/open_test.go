@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// What is packed within a string of JSON is opened, and words that only look like base64 are told at a glance.
+// Packed data within a JSON string is opened. Words that only look like base64 are
+// rejected cheaply.
 func TestOpen(t *testing.T) {
 	packed := func(make func(io.Writer) io.WriteCloser, text string) string {
 		var b bytes.Buffer
@@ -42,13 +43,13 @@ func TestOpen(t *testing.T) {
 	}
 	for _, word := range []string{strings.Repeat("x", 60), "d41d8cd98f00b204e9800998ecf8427e", "0123456789012345678901234567"} {
 		if mayOpen(fmt.Appendf(nil, `{"id":7,"digest":"%s"}`, word)) {
-			t.Errorf("%s may be something else", word)
+			t.Errorf("%s is accepted as base64", word)
 		}
 	}
 }
 
-// However many strings of a body unpack to a lot, no more than maxOpened bytes are unpacked.
-// The others stay as they are.
+// At most maxOpened bytes are unpacked, however many strings of a body unpack to much.
+// The other strings are unchanged.
 func TestOpenIsBounded(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -36,7 +36,7 @@ func TestTube(t *testing.T) {
 		{Tube{Work: time.Second, WorkP95: 5 * time.Minute, Workers: &Workers{HeldFor: LongerByP95*5*time.Minute - 1}}, ""},
 		{Tube{Work: time.Second, WorkP95: 5 * time.Minute, Workers: &Workers{HeldFor: LongerByP95 * 5 * time.Minute}}, "warning held"},
 		{Tube{Work: time.Hour, Workers: &Workers{HeldFor: LongerBy*time.Hour - 1}}, ""},
-		{Tube{Workers: &Workers{HeldFor: 24 * time.Hour}}, ""}, // no reservation has ended: the usual time is unknown
+		{Tube{Workers: &Workers{HeldFor: 24 * time.Hour}}, ""}, // no reservation has ended, so the usual time is unknown
 		{Tube{Used: 1}, "bad limited"},
 	} {
 		if got := kinds(test.tube.Findings(nil)); got != test.want {

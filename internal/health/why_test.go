@@ -88,7 +88,7 @@ func TestRefuses(t *testing.T) {
 		want   string
 	}{
 		{Server{}, ""},
-		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 1, MemoryLimit: 10}, ""}, // it did, and has room again
+		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 1, MemoryLimit: 10}, ""}, // it was full, and has room again
 		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 9, MemoryLimit: 10}, "memory (max-memory)"},
 		{Server{Journal: "no space left on device"}, "the journal: no space left on device"},
 		{Server{Journal: "ok", Draining: true}, "it is draining"},
@@ -99,7 +99,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// Findings that are equal but for a number are one, from four on, and so are those that are left, the worst named first.
+// Findings that differ only in a number form a group, from four on, and so do the
+// remaining ones. The worst tube is named first.
 func TestGroups(t *testing.T) {
 	var all []Finding
 	var groups Groups

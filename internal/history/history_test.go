@@ -98,9 +98,9 @@ func TestPowerCut(t *testing.T) {
 			if minutes := check(t, s, end); over && minutes < 120 {
 				t.Fatalf("of two complete hours, %d minutes are left", minutes)
 			}
-			work(s, end+minute, end+3*minute, true) // in a file of its own
+			work(s, end+minute, end+3*minute, true) // in a separate file
 			if check(t, s, end+3*minute) < 3 || s.failing {
-				t.Fatalf("cut at %d: the store does not work on: %s", cut, log)
+				t.Fatalf("cut at %d: the store does not continue: %s", cut, log)
 			}
 			if over {
 				return
@@ -219,8 +219,7 @@ func (l *segments) count() (blocks int) {
 	return blocks
 }
 
-// A directory that cannot be used has one line in the log, stays as it is, and the
-// history is in memory.
+// An unusable directory is logged once and not changed, and the history stays in memory.
 func TestUnusable(t *testing.T) {
 	all := files(t)
 	newer := map[string][]byte{"minutes.7": []byte("beanpole history 2\nand other bytes")}
@@ -386,7 +385,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// FuzzLoad looks for files that end the program, or that do not survive being sent.
+// FuzzLoad checks that no file crashes the program, and that loaded data survives
+// sending.
 func FuzzLoad(f *testing.F) {
 	for name, data := range files(f) {
 		k, _, _ := parseName(name)

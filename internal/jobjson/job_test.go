@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What an object does not say is as in the defaults; what it must not say is named.
+// Missing members have their defaults, and invalid members are named.
 func TestRead(t *testing.T) {
 	defaults := Job{Tube: "default", Priority: 1024, TTR: 60, Delay: 5}
 	for object, want := range map[string]Job{
@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// FuzzRead looks for what makes it panic, or take a name that there is not.
+// FuzzRead checks that Read does not panic, and accepts only existing names.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{`{"body":"a","tube":"b"}`, `{"body_base64":"YQ==","priority":1}`, `{"body":"a","x":[{"}":1}]}`, `{"\u0062ody":"a"}`, "{}", "[", "{\"body\":\"\xff\"}"} {
 		f.Add([]byte(seed))

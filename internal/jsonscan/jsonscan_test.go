@@ -49,7 +49,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// A string may be cut off.
+// A string can be truncated.
 func TestStringEnd(t *testing.T) {
 	for text, want := range map[string]int{`"a"`: 3, `"\"" x`: 4, `"\\"`: 4, `"abc`: 4, `"\`: 2, `"`: 1} {
 		if got := StringEnd(text); got != want {

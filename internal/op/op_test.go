@@ -36,7 +36,7 @@ type everything struct {
 	Body     *[]byte   `json:"body"`
 }
 
-// What Request writes, Path, Query and Body read.
+// Path, Query and Body read the output of Request.
 func TestRoundTrip(t *testing.T) {
 	p := PlanOf(reflect.TypeFor[everything]())
 	seeds.Each(t, 300, func(t *testing.T, seed uint64) {
@@ -46,7 +46,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		in := everything{ofTube: ofTube{text(), rnd.Uint64()}, Limit: 1 + rnd.IntN(100), To: text(), Seconds: 1 + rnd.Uint32N(9)}
 		for in.Tube == "~2E" {
-			in.Tube = text() // no tube has this name: it stands for another
+			in.Tube = text() // no tube has this name; as a segment it stands for another name
 		}
 		if rnd.IntN(2) == 0 {
 			in.Sort, in.State, in.Text, in.Recent = text(), States[rnd.IntN(4)], new(text()), true
@@ -78,7 +78,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Each mistake is named.
+// The error names each mistake.
 func TestMistakes(t *testing.T) {
 	p := PlanOf(reflect.TypeFor[everything]())
 	for query, want := range map[string]string{
@@ -110,11 +110,12 @@ func TestMistakes(t *testing.T) {
 	}
 	in.Limit = 101
 	if err := p.Fill(&in); err == nil {
-		t.Error("a limit that is too large is taken from a program")
+		t.Error("a program's limit that is too large is accepted")
 	}
 }
 
-// FuzzBody looks for what makes it panic, or repeats what is in a body.
+// FuzzBody checks that Body does not panic, and that errors do not repeat the contents of
+// a body.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{`{"to":"a","seconds":1}`, `{"ids":[1,2]}`, "{", `{"to":{"to":[1]}}`, "{}x"} {
 		f.Add([]byte(seed))
@@ -123,7 +124,7 @@ func FuzzBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var in everything
 		if err := p.Body(&in, "application/json", int64(len(body)), strings.NewReader(string(body))); err == nil && in.Seconds == 0 {
-			t.Errorf("%q is taken", body)
+			t.Errorf("%q is accepted", body)
 		}
 		if _, rest, _ := p.Request(&in, "/"); rest != nil {
 			if _, err := io.ReadAll(rest); err != nil {

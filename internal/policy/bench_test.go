@@ -54,7 +54,8 @@ func benchmarkSet(b *testing.B, tubes int, tube, other string) {
 	b.ReportMetric(float64(turns)/float64(b.N), "turns")
 }
 
-// BenchmarkUnique puts, reserves and deletes Laravel's jobs in a tube with a million others, which are unique or not.
+// BenchmarkUnique puts, reserves and deletes Laravel jobs in a tube with a million
+// others, which are unique or not.
 func BenchmarkUnique(b *testing.B) {
 	const jobs = 1_000_000
 	for _, unique := range []string{"no", "body", "/data/commandName, /data/command"} {
@@ -90,7 +91,7 @@ func BenchmarkUnique(b *testing.B) {
 	}
 }
 
-// BenchmarkKey computes the key of a job of Laravel's, of 303 bytes.
+// BenchmarkKey computes the key of a Laravel job with 303 bytes.
 func BenchmarkKey(b *testing.B) {
 	uuid, class := fmt.Sprintf("%036d", 7), `App\\Jobs\\ChargeTheCustomerOfOrder`
 	body := []byte(strings.NewReplacer("%", uuid, `App\\Jobs\\Charge`, class).Replace(laravel))

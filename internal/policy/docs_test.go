@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The page has the table of settings, and the example file each setting.
+// The page and the example file contain all settings.
 func TestDocs(t *testing.T) {
 	page, err := os.ReadFile("../../doc/policies.md")
 	if err != nil {

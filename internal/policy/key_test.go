@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// What frameworks put, with what makes jobs equal in each.
+// Jobs of frameworks, with the parts that make jobs equal in each.
 const (
 	laravel    = `{"uuid":"%","displayName":"App\\Jobs\\Charge","job":"Illuminate\\Queue\\CallQueuedHandler@call","maxTries":null,"data":{"commandName":"App\\Jobs\\Charge","command":"O:15:\"App\\Jobs\\Charge\":1:{s:2:\"id\";i:7;}"}}`
 	backburner = `{"class":"ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper","args":[{"job_class":"ChargeJob","job_id":"%","queue_name":"default","arguments":[{"_aj_globalid":"gid://shop/User/7"}],"executions":0,"enqueued_at":"%"}]}`
@@ -83,7 +83,7 @@ func TestKey(t *testing.T) {
 	}
 	for _, bad := range []string{"", "data/id", "/a,b", "bodies", "/a,", "/a~2", "/~"} {
 		if _, err := keyOf(bad); err == nil {
-			t.Errorf("%q is taken", bad)
+			t.Errorf("%q is accepted", bad)
 		}
 	}
 }
@@ -95,12 +95,12 @@ func TestKeyOfEscapedNames(t *testing.T) {
 		key, _ := keyOf(unique)
 		buf := new([]byte)
 		if n := testing.AllocsPerRun(10, func() { key.Of(buf, body) }); n > 0 {
-			t.Errorf("%s takes %v allocations", unique, n)
+			t.Errorf("%s makes %v allocations", unique, n)
 		}
 	}
 }
 
-// unescape decodes escapes as package json does.
+// unescape decodes escapes like package json.
 func FuzzUnescape(f *testing.F) {
 	for _, text := range []string{`a`, `\"\\\/\b\f\n\r\t`, `\u0061\u00e4\u20ac\ud83d\ude00`, `\ud83d`, `\ud83dx`, `\ud83d\n`, `\ud83d\u0061`, `\ude00\ud83d`} {
 		f.Add(text)
@@ -111,7 +111,7 @@ func FuzzUnescape(f *testing.F) {
 			return
 		}
 		if got, ok := unescape(nil, []byte(text), len(want)); !ok || string(got) != want {
-			t.Errorf("%q is %q, %v; want %q", text, got, ok, want)
+			t.Errorf("%q gives %q, %v; want %q", text, got, ok, want)
 		}
 		if got, ok := unescape(nil, []byte(text), len(want)-1); ok {
 			t.Errorf("%q is %q, which is too long", text, got)
@@ -119,7 +119,7 @@ func FuzzUnescape(f *testing.F) {
 	})
 }
 
-// A pointer finds in any JSON what package json reads there first.
+// In any JSON, a pointer finds the first value that package json reads there.
 func FuzzKey(f *testing.F) {
 	for _, body := range []string{laravel, backburner, celery, symfony, `{"a":{"a":1},"a":[{}]}`, `{"a":{"\ud800":1}}`, `[[[1]]]`,
 		`{"a":2,"a":{"\u0061":1}}`, `{"a":{"a":01}}`, `{"a":{"a":"\x"}}`, `{"a":{"a":[1.,-]}}`, `{"a":{"a":1e},}`, "{\"a\":\"\x01\"}"} {
@@ -138,7 +138,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// first returns the first value that the names lead to.
+// first returns the first value at the path of names.
 func first(body []byte, names ...string) (value json.RawMessage, ok bool) {
 	if len(names) == 0 {
 		return body, true

@@ -21,7 +21,7 @@ func set(t *testing.T, configs ...Config) *Set {
 
 type values map[string]any
 
-// The most specific pattern that has a setting counts for it.
+// For each setting, the most specific pattern with that setting applies.
 func TestMerge(t *testing.T) {
 	s := set(t,
 		Config{[]string{"mail"}, values{"max-attempts": int64(2)}},
@@ -54,14 +54,14 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	if s.Of("mail-x") != s.Of("mail-y") || s.Of("mail-x") == s.Of("mail-xy") {
-		t.Error("tubes share a policy if the same rules are about them, and only then")
+		t.Error("tubes must share a policy if and only if the same rules match them")
 	}
 	if set(t, Config{[]string{"a"}, values{"max-attempts": int64(2)}}).Of("b") != nil {
-		t.Error("a tube that no policy is about has one")
+		t.Error("a tube without a policy has one")
 	}
 }
 
-// What is set reaches the engine, and what is not is the default.
+// All settings reach the engine, and missing settings have their defaults.
 func TestOf(t *testing.T) {
 	s := set(t, Config{[]string{"all"}, values{
 		"max-attempts": int64(2), "max-timeouts": "3", "max-releases": int64(4), "exhausted": "move", "dead-tube": "dead", "retry-delay": "1m30s",
@@ -136,7 +136,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A dead tube that would be emptied into another one is probably not meant.
+// A dead tube that is itself moved to another dead tube is probably a mistake.
 func TestWarnings(t *testing.T) {
 	move := values{"max-attempts": int64(2), "exhausted": "move"}
 	for _, test := range []struct {
@@ -150,11 +150,11 @@ func TestWarnings(t *testing.T) {
 		{[]Config{{[]string{"*"}, move}, {[]string{"*.dead"}, values{"exhausted": "bury"}}}, 0},
 		{[]Config{{[]string{"mail-*"}, move}, {[]string{"*.dead"}, values{"exhausted": "bury"}}}, 2}, // mail-* is more specific
 		{[]Config{{[]string{"mail-*"}, move}, {[]string{"mail-*.dead"}, values{"exhausted": "bury"}}}, 0},
-		{[]Config{{[]string{"*.dead"}, values{"exhausted": "bury"}}, {[]string{"*"}, move}}, 2},       // both begin with a *: the later one counts
-		{[]Config{{[]string{"*"}, values{"exhausted": "move", "burst": int64(2)}}}, 2},                // neither acts by itself
+		{[]Config{{[]string{"*.dead"}, values{"exhausted": "bury"}}, {[]string{"*"}, move}}, 2},       // both begin with a *, so the later one applies
+		{[]Config{{[]string{"*"}, values{"exhausted": "move", "burst": int64(2)}}}, 2},                // neither has an effect alone
 		{[]Config{{[]string{"a"}, values{"ttl": "1h", "retry-delay": "1h", "retry-max": "1h"}}}, 2},   // no second try
 		{[]Config{{[]string{"a"}, values{"ttl": "1h", "expired": "bury", "keep-buried": "1h"}}}, 1},   // buried and deleted at once
-		{[]Config{{[]string{"a"}, values{"ttl": "2h", "retry-delay": "1h", "keep-buried": "1h"}}}, 0}, // of those that workers bury
+		{[]Config{{[]string{"a"}, values{"ttl": "2h", "retry-delay": "1h", "keep-buried": "1h"}}}, 0}, // for jobs that workers bury
 	} {
 		if got := set(t, test.configs...).Warnings(); len(got) != test.want {
 			t.Errorf("%v: %q", test.configs, got)
@@ -162,8 +162,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// What is set at run time wins over the file, setting by setting, whatever the patterns; among itself the most specific
-// pattern wins, in whichever order it was set.
+// Run-time settings override the file, setting by setting, for all patterns. Among
+// run-time settings the most specific pattern applies, in any order of setting.
 func TestWith(t *testing.T) {
 	file := set(t, Config{[]string{"mail"}, values{"max-attempts": int64(9), "retry-delay": "9s"}}, Config{[]string{"*"}, values{"burst": int64(9)}})
 	texts := map[string]string{"*": "max-attempts=2\nmax-releases=2\n", "m*": "max-attempts=3\n", "m*l": "max-attempts=4\n", "m??l": "max-attempts=5\n", "mailx": "max-attempts=6\n"}
@@ -198,11 +198,11 @@ func TestWith(t *testing.T) {
 			s = s.With(pattern, "")
 		}
 		if p := s.Of("mail"); p.MaxAttempts != 9 || len(s.(*Set).Rules()) != 2 {
-			t.Errorf("nothing is set any more: %+v", p)
+			t.Errorf("all settings were removed: %+v", p)
 		}
 	}
 	if s := file.With("x", "from-the-future=1\nmax-attempts=1e9\nburst=3\n").(*Set); s.Of("x").Burst != 3 || len(s.Warnings()) < 2 {
-		t.Errorf("what this version does not know: %q", s.Warnings())
+		t.Errorf("settings unknown to this version: %q", s.Warnings())
 	}
 }
 
@@ -229,7 +229,7 @@ func TestEdit(t *testing.T) {
 		}
 	}
 	if _, err := Edit("", nil, []string{"max-attempt"}, now); err == nil {
-		t.Error("a setting that is not there can be unset")
+		t.Error("a missing setting can be unset")
 	}
 	for pattern, ok := range map[string]bool{"*": true, "mail-?": true, "a b": false, "": false, "-a": false, "*-": true, strings.Repeat("x", 201): false} {
 		if (CheckPattern(pattern) == nil) != ok {

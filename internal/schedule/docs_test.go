@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDocs checks that the page and the example file have all settings.
+// The page and the example file contain all settings.
 func TestDocs(t *testing.T) {
 	page, err := os.ReadFile("../../doc/schedules.md")
 	if err != nil {

@@ -23,8 +23,8 @@ type world struct {
 	now   int64 // on the engine's clock, ns
 	wall  int64 // s
 	defs  map[string]map[string]string
-	done  map[string]int64 // by schedule: moment up to which the model has run it
-	seen  map[string]int64 // moment up to which it has searched
+	done  map[string]int64 // by schedule, the time up to which the model has run it
+	seen  map[string]int64 // by schedule, the time up to which it has searched
 	due   map[string][]int64
 	last  map[string]uint64 // the last job
 	fired map[string]bool   // name and moment of each job in the log
@@ -98,7 +98,7 @@ func (w *world) allMissed(def map[string]string, due []int64) bool {
 	return def["missed"] == "skip" && late > 60 || def["missed"] == "all" && late > 24*60*60
 }
 
-// waits reports whether the last job of a schedule is not over.
+// waits reports whether the last job of a schedule still exists and is not buried.
 func (w *world) waits(name string) bool {
 	c, there := w.e.Snapshot(w.last[name])
 	return there && c.State != engine.Buried
@@ -134,7 +134,7 @@ func (w *world) turn() {
 			got = append(got, one)
 		}
 		if n > 10_000 {
-			w.t.Fatal("the schedules stay due")
+			w.t.Fatal("the schedules are still due")
 		}
 	}
 	slices.Sort(got)
@@ -166,8 +166,8 @@ func (w *world) crash(length int) {
 	}
 }
 
-// TestModel lets schedules run for years, with clocks that jump, restarts, crashes and
-// workers, and compares their jobs with a model that looks at each minute.
+// TestModel runs schedules for years, with clock jumps, restarts, crashes and workers. It
+// compares their jobs with a model that checks each minute.
 func TestModel(t *testing.T) {
 	jobs := 0
 	ran := seeds.Each(t, 3, func(t *testing.T, seed uint64) {

@@ -172,7 +172,7 @@ func naiveRuns(c *cron, from, to int64) (runs []int64) {
 		day, weekday := on(c.days, local.Day()), on(c.weekdays, int(local.Weekday()))
 		return on(c.minutes, local.Minute()) && on(c.hours, local.Hour()) && on(c.months, int(local.Month())) && (day && weekday || c.either && (day || weekday))
 	}
-	const margin = 26 * 60 * 60 // so that a local time before from that occurs again is remembered
+	const margin = 26 * 60 * 60 // so that a local time before from that occurs again is skipped
 	latest := time.Time{}       // local minute that has occurred
 	for at := from/60*60 - margin; at <= to; at += 60 {
 		t := time.Unix(at, 0).In(c.zone)

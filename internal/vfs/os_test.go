@@ -25,8 +25,8 @@ func TestContract(t *testing.T) {
 	vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return vfs.OS, t.TempDir() })
 }
 
-// TestMain makes the test binary a program that locks a file and waits to be
-// closed, for TestLockProcesses.
+// TestMain lets the test binary act as a program that locks a file and waits until its
+// input is closed, for TestLockProcesses.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("VFS_TEST_LOCK"); name != "" {
 		lock, err := vfs.OS.Lock(name)
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lockInChild runs a process that tries to lock the file. It returns the process's
-// output; the process ends with the test or by stop.
+// lockInChild runs a process that tries to lock the file, and returns its output. The
+// process ends with the test or by stop.
 func lockInChild(t *testing.T, name string) (says string, stop func()) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -67,8 +67,7 @@ func lockInChild(t *testing.T, name string) (says string, stop func()) {
 	return says, stop
 }
 
-// The lock excludes other processes, and a second attempt within the process
-// does not lose it.
+// The lock excludes other processes. A second attempt within the process keeps the lock.
 func TestLockProcesses(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	lock, err := vfs.OS.Lock(name)
@@ -83,7 +82,7 @@ func TestLockProcesses(t *testing.T) {
 	}
 	says, stop := lockInChild(t, name)
 	if want := fmt.Sprintf("locked by process %d", os.Getpid()); !strings.Contains(says, want) {
-		t.Errorf("the other process says %q, want %q in it", says, want)
+		t.Errorf("the other process printed %q, want it to contain %q", says, want)
 	}
 	stop()
 
@@ -92,7 +91,7 @@ func TestLockProcesses(t *testing.T) {
 	}
 	says, stop = lockInChild(t, name)
 	if !strings.HasPrefix(says, "true") {
-		t.Fatalf("after the lock was closed another process says %q", says)
+		t.Fatalf("after the lock was closed, another process printed %q", says)
 	}
 	if _, err := vfs.OS.Lock(name); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("lock while another process has it: %v", err)
@@ -104,7 +103,7 @@ func TestLockProcesses(t *testing.T) {
 	lock.Close()
 }
 
-// beanstalkd and we exclude each other.
+// beanstalkd and vfs exclude each other.
 func TestLockBeanstalkd(t *testing.T) {
 	beanstalkd, err := exec.LookPath("beanstalkd")
 	if err != nil {
@@ -156,7 +155,7 @@ func TestPreallocateBlocks(t *testing.T) {
 	want(2 * size)
 }
 
-// A full disk is ENOSPC, not a message.
+// A write to a full disk returns ENOSPC.
 func TestErrno(t *testing.T) {
 	f, err := vfs.OpenDevice("/dev/full")
 	if err != nil {
@@ -221,7 +220,7 @@ func TestLockIsLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := vfs.OS.Lock(name); !errors.Is(err, vfs.ErrNotRegular) {
-		t.Errorf("a lock that is a link to nothing: %v", err)
+		t.Errorf("a lock that is a dangling link: %v", err)
 	}
 	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the target of the link was created (%v)", err)

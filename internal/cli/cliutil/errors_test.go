@@ -16,7 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// serveTLS starts a server that is as config says.
+// serveTLS starts a server with the given TLS configuration.
 func serveTLS(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,7 +29,7 @@ func serveTLS(t *testing.T, config *tls.Config) string {
 	return addr
 }
 
-// listen starts a server that says the same to everybody.
+// listen starts a server that sends the same text to every client.
 func listen(t *testing.T, text string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,7 +50,7 @@ func listen(t *testing.T, text string) string {
 	return l.Addr().String()
 }
 
-// What is said of TLS tells which option to change.
+// Errors of TLS name the option to change.
 func TestWordsOfTLS(t *testing.T) {
 	ca, other := localca.New(t), localca.New(t)
 	pair := ca.Pair("server")
@@ -65,12 +65,12 @@ func TestWordsOfTLS(t *testing.T) {
 	}{
 		{"without TLS", "a server that expects TLS needs --tls", Connection{Addr: secured}},
 		{"TLS to a server without", "does not speak TLS: leave out the --tls options", Connection{Addr: plain, TLS: true}},
-		{"TLS to a server that says nothing", "does not answer in TLS", Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
+		{"TLS to a server that does not reply", "does not answer in TLS", Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
 		{"an unknown authority", "trust one with --tls-ca", Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},
 		{"another name", "has another name (x509: certificate is valid for localhost, not example.com); expect it with --tls-server-name", Connection{Addr: secured, Certs: certs.Client{CA: ca.File, ServerName: "example.com"}}},
 		{"without a certificate", "it might require another certificate (--tls-cert and --tls-key)", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File}}},
 		{"a certificate of another", "it might require another certificate", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File, Cert: cert, Key: key}}},
-		{"all is well", "", Connection{Addr: secured, Certs: certs.Client{CA: ca.File}}},
+		{"no error", "", Connection{Addr: secured, Certs: certs.Client{CA: ca.File}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.opt.Timeout == 0 {
@@ -94,7 +94,8 @@ func TestWordsOfTLS(t *testing.T) {
 	}
 }
 
-// A closed connection has many reasons. The words name the log, and guess no limit.
+// A connection can be closed for many reasons, so the message refers to the server's log
+// and guesses no limit.
 func TestWordsOfClosed(t *testing.T) {
 	o := Connection{}
 	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Texts of users and workers reach the terminal without control characters, line breaks and bytes that are not UTF-8.
+// Texts of users and workers are printed without control characters, line breaks and
+// invalid UTF-8.
 func TestLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    "",

@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// A command that cannot be done says why, and ends with its exit code.
+// A failed command prints the reason, and returns its exit code.
 func TestErrors(t *testing.T) {
 	t.Setenv("BEANPOLE_ADDR", "127.0.0.1:1")
 	member, damaged, binlogs := filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2"), t.TempDir()
@@ -73,7 +73,8 @@ func execute(t *testing.T, args ...string) error {
 	return cmd.ExecuteContext(t.Context())
 }
 
-// What the cluster does not answer ends with words for that, and not with those of a context.
+// If the cluster does not answer in time, the error states that, without the text of the
+// context's error.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cmd := New()

@@ -24,12 +24,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A trial is a command on a directory that is made for it.
+// A trial is a command on a directory that was created for it.
 type trial struct {
 	args   []string
 	dir    string
 	single bool // afterwards the directory belongs to a single server
-	joins  bool // the jobs are those of other members
+	joins  bool // the jobs are other members' jobs
 }
 
 // A command that fails, or that is killed, at any of its file operations can be repeated.
@@ -61,7 +61,7 @@ func TestInterrupted(t *testing.T) {
 			run(t, "init", dir, "--listen", home.address)
 			d, err := directory.Open(fast, dir)
 			must(t, err)
-			must(t, d.Leave()) // the member that runs before that retries what fails, for ever
+			must(t, d.Leave()) // the running member would retry failing operations forever
 			return trial{args: []string{"leave", dir}, dir: dir, single: true}
 		},
 		"join": func(t *testing.T) trial {
@@ -130,7 +130,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// fast is the file system of the system, without waits for the disk.
+// fast is the operating system's file system without syncs.
 var fast vfs.FS = fastFS{vfs.OS}
 
 type fastFS struct{ vfs.FS }
@@ -160,13 +160,13 @@ func run(t *testing.T, args ...string) {
 
 var addresses int
 
-// freshAddress returns an address of which no member has heard. Nothing listens there.
+// freshAddress returns an address that no member has used and on which nothing listens.
 func freshAddress() string {
 	addresses++
 	return fmt.Sprintf("127.%d.%d.%d:1", 1+addresses>>16, addresses>>8&255, addresses&255)
 }
 
-// withJob returns a directory with the journal of a single server that has a job.
+// withJob returns a directory with the journal of a single server with one job.
 func withJob(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -181,7 +181,7 @@ func withJob(t *testing.T) (dir string) {
 	return dir
 }
 
-// A home is a cluster of one that others join.
+// A home is a cluster with one member, which others join.
 type home struct {
 	control   *control.Control
 	directory *directory.Directory
@@ -225,8 +225,8 @@ func (h *home) token(t *testing.T) (file string) {
 	return file
 }
 
-// again repeats a command. A join whose token is used up is repeated with another one, as
-// its error advises.
+// again repeats a command. If the token of a join was used, it is repeated with a new
+// token, as its error advises.
 func (h *home) again(t *testing.T, tr trial) error {
 	t.Helper()
 	err := execute(t, tr.args...)
@@ -241,7 +241,7 @@ func (h *home) again(t *testing.T, tr trial) error {
 	return execute(t, tr.args...)
 }
 
-// check looks at what a command has made.
+// check checks the result of a command.
 func (h *home) check(t *testing.T, tr trial) {
 	t.Helper()
 	is, err := directory.Exists(fast, tr.dir)
@@ -255,7 +255,7 @@ func (h *home) check(t *testing.T, tr trial) {
 			return nil
 		})
 		if err != nil || !job {
-			t.Errorf("the job is there: %v, %v", job, err)
+			t.Errorf("the job exists: %v, %v", job, err)
 		}
 	}
 	if tr.single {
@@ -275,7 +275,7 @@ func (h *home) check(t *testing.T, tr trial) {
 		}
 	}
 	if self != 1 || !tr.joins && len(found.Members) != 1 {
-		t.Errorf("member %d: its log has the members %v", d.ID, found.Members)
+		t.Errorf("the log of member %d has the members %v", d.ID, found.Members)
 	}
 	if !tr.joins {
 		return
@@ -291,7 +291,7 @@ func (h *home) check(t *testing.T, tr trial) {
 	if text, _ := json.Marshal(s.Members); at != 1 {
 		t.Errorf("%d members at %s: %s", at, d.Listen, text)
 	}
-	for err = cluster.ErrBusy; errors.Is(err, cluster.ErrBusy); { // the change that replaces a learner has two steps
+	for err = cluster.ErrBusy; errors.Is(err, cluster.ErrBusy); { // replacing a learner takes two steps
 		changed := h.control.Member.Watch()
 		if err = h.control.Member.Remove(t.Context(), d.ID); errors.Is(err, cluster.ErrBusy) {
 			<-changed

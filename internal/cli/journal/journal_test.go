@@ -19,7 +19,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// run runs a command, which must end with a code, and returns what it says.
+// run runs a command, checks its exit code, and returns its output.
 func run(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -39,8 +39,8 @@ func run(t *testing.T, code int, args ...string) string {
 	return out.String()
 }
 
-// serve opens the journal in a directory as a server does, and puts jobs with these bodies, each with a turn of its own. The error is
-// that of the start.
+// serve opens the journal in a directory like a server, and puts a job for each body,
+// each in a separate turn. It returns the error of the start.
 func serve(t *testing.T, dir string, segment int64, bodies ...string) error {
 	t.Helper()
 	var turns []func(e *engine.Engine, now int64)
@@ -67,7 +67,8 @@ func serveTurns(t *testing.T, dir string, segment int64, turns ...func(e *engine
 	return nil
 }
 
-// binlogs copies recorded files of beanstalkd, as package binlog describes them, into a directory of the working directory.
+// binlogs copies recorded files of beanstalkd, see package binlog, into a directory below
+// the working directory.
 func binlogs(t *testing.T, dir, of string, names ...string) {
 	t.Helper()
 	check(t, os.MkdirAll(dir, 0o700))
@@ -77,10 +78,11 @@ func binlogs(t *testing.T, dir, of string, names ...string) {
 	}
 }
 
-// recorded is where they are, from wherever a test runs.
+// recorded is the absolute path of the recorded files.
 var recorded, _ = filepath.Abs("../../journal/binlog/testdata")
 
-// starts fails the test unless a server starts in a directory, or says why it does not.
+// starts checks that a server starts in a directory, or that it fails with the given
+// reason.
 func starts(t *testing.T, dir, why string) {
 	t.Helper()
 	err := serve(t, dir, 512)
@@ -93,7 +95,7 @@ func matches(text, pattern string) bool {
 	return regexp.MustCompile(`(?m)` + pattern).MatchString(text)
 }
 
-// says fails the test unless a text has a match of each pattern.
+// says checks that a text matches each pattern.
 func says(t *testing.T, text string, patterns ...string) {
 	t.Helper()
 	for _, p := range patterns {
@@ -103,7 +105,8 @@ func says(t *testing.T, text string, patterns ...string) {
 	}
 }
 
-// three makes a journal of three jobs in three segments, in the working directory of the test.
+// three creates a journal with three jobs in three segments, and makes its parent the
+// working directory.
 func three(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -130,8 +133,8 @@ func copied(t *testing.T, to string) string {
 
 func segment(n string) string { return "beanpole.000000000000000" + n + ".wal" }
 
-// A start and check report that the oldest segment or one in the middle is missing. repair
-// makes a journal from the rest.
+// A start and check report that the oldest segment or one in the middle is missing.
+// repair writes the remaining jobs to a new journal.
 func TestSegmentIsMissing(t *testing.T) {
 	three(t)
 	for _, test := range []struct{ segment, file, reason string }{
@@ -147,7 +150,8 @@ func TestSegmentIsMissing(t *testing.T) {
 	}
 }
 
-// Segments that were exchanged are read in their order, and a copy of another one in the place of a segment counts once.
+// Segments with swapped names are read in their right order. A copy of another segment
+// counts once.
 func TestSegmentsAreRenamed(t *testing.T) {
 	three(t)
 	const renamed = `renamed or copied file; its header belongs to beanpole.0000000000000003.wal`
@@ -164,7 +168,7 @@ func TestSegmentsAreRenamed(t *testing.T) {
 	says(t, run(t, 0, "repair", dir, "new2"), `^damage +`+segment("2")+`: .* `+renamed+`$`, `^jobs +2: 2 ready$`)
 }
 
-// Whatever has the name of a segment and is none stops the start, and nothing is changed.
+// A file that has a segment's name, but is no segment, stops the start without changes.
 func TestForeignFiles(t *testing.T) {
 	three(t)
 	const seventh = "jobs/beanpole.0000000000000007.wal"
@@ -188,7 +192,7 @@ func TestForeignFiles(t *testing.T) {
 	run(t, 10, "check", "fifo")
 }
 
-// What has never been a journal is not taken for one.
+// A directory without a journal is an error.
 func TestNoJournal(t *testing.T) {
 	t.Chdir(t.TempDir())
 	check(t, os.Mkdir("etc", 0o700), os.WriteFile("etc/passwd", nil, 0o600))
@@ -217,8 +221,8 @@ func TestAdoptRefused(t *testing.T) {
 	starts(t, "mixed", "files of beanstalkd .* next to a journal.*move those files to a directory of their own, THERE")
 }
 
-// After an interrupted takeover no command uses the incomplete journal. The next start
-// repeats the takeover, unless the files of beanstalkd are gone.
+// After an interrupted adoption no command uses the incomplete journal. The next start
+// repeats the adoption, unless beanstalkd's files are missing.
 func TestAdoptInterrupted(t *testing.T) {
 	three(t)
 	check(t, os.WriteFile("jobs/beanpole.adopting", nil, 0o600))

@@ -8,7 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// Which tubes a client watches is for the server to say: it tells of the first hundred only.
+// The server selects connections by watched tube, because it lists only the first hundred
+// watched tubes of a connection.
 func TestConnectionsAskTheServer(t *testing.T) {
 	var asked string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -39,7 +39,7 @@ func TestTopAges(t *testing.T) {
 			}
 		}
 		if len(known) != agesAtOnce || known["few"] != (onScreen == "few") {
-			t.Errorf("with %q on the screen: %d ages are known, few: %v", onScreen, len(known), known["few"])
+			t.Errorf("with %q on the screen: %d ages, few: %v", onScreen, len(known), known["few"])
 		}
 	}
 }

@@ -26,11 +26,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A situation is something that happens to the tube mail, every ten seconds for half an hour.
+// A situation is a sequence of events of the tube mail, every ten seconds for half an
+// hour.
 type situation struct {
 	begin, step func(e *engine.Engine, now int64, worker *engine.Session)
 	kinds       string   // of the findings
-	says        []string // what the sentence of the tube contains
+	says        []string // contained in the explanation of the tube
 	alerts      string   // that fire
 }
 
@@ -57,7 +58,7 @@ var situations = map[string]situation{
 		begin: func(e *engine.Engine, now int64, _ *engine.Session) { put(e, now, "mail", 60) },
 		kinds: "unwatched", says: []string{"no workers: 1 job is ready, the next for 30 min"}, alerts: "BeanpoleNobodyWorks BeanpoleJobsWait",
 	},
-	"workers that do nothing": {
+	"idle workers": {
 		begin: func(e *engine.Engine, now int64, s *engine.Session) {
 			watch(e, now, s)
 			put(e, now, "mail", 60)
@@ -130,14 +131,15 @@ var situations = map[string]situation{
 	},
 }
 
-// phrases are common to the text of a finding and the summary of its alert.
+// phrases are contained in the text of a finding and in the summary of its alert.
 var phrases = map[string]string{
 	"BeanpoleNobodyWorks": "no workers", "BeanpoleJobsWait": "ready for", "BeanpoleJobsBuried": "10 min ago", "BeanpoleJobHeld": "a job has been reserved for",
 	"BeanpoleJobsTimeOut": "reservations timed out", "BeanpoleJobsReleased": "jobs were released",
 }
 
-// TestAgree plays each situation on a server. The API's findings, the sentence of the tube, the
-// overview of the console, the mark of the view, and the alerts of Prometheus must agree on it.
+// TestAgree plays each situation on a server. The API's findings, the explanation of the
+// tube, the overview of the console, the mark of the view, and the Prometheus alerts must
+// agree.
 func TestAgree(t *testing.T) {
 	var rules strings.Builder
 	file, err := filepath.Abs("../../../contrib/prometheus/beanpole.rules.yml")
@@ -168,8 +170,8 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// play lets the situation last for half an hour, compares what presents it, and returns the test of
-// its alerts for promtool.
+// play runs the situation for half an hour, compares its representations, and returns the
+// test of its alerts for promtool.
 func (s *situation) play(t *testing.T, name string) (test string) {
 	eng := engine.New(engine.Options{Epoch: time.Now().UnixNano()})
 	b := broker.New(eng, broker.Options{})
@@ -193,7 +195,7 @@ func (s *situation) play(t *testing.T, name string) (test string) {
 		}
 	})
 	go a.Record(t.Context())
-	time.Sleep(5 * time.Second) // so that no step is at the moment of a sample
+	time.Sleep(5 * time.Second) // so that no step coincides with a sample
 	series := make(map[string][]string)
 	for i := range 30*6 + 1 {
 		if s.step != nil {
@@ -261,7 +263,7 @@ func (s *situation) play(t *testing.T, name string) (test string) {
 		}
 	}
 	if marked := strings.Contains(m.plain(), "\n>!mail "); marked != (worst == health.Bad) {
-		t.Errorf("marked: %v; the worst finding is %q", marked, worst)
+		t.Errorf("marked: %v; worst finding %q", marked, worst)
 	}
 	if len(kinds) > 0 && !strings.Contains(m.plain(), "\nmail: "+attention.Findings[slices.IndexFunc(attention.Findings, func(f admin.Finding) bool { return f.Tube == "mail" })].Text) {
 		t.Errorf("the view does not show the finding:\n%s", m.plain())

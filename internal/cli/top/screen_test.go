@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("top.update", false, "write the screens; then look at them")
 
-// A fakeServer has tubes that a script changes.
+// A fakeServer has tubes that a test changes.
 type fakeServer struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -33,7 +33,7 @@ type fakeServer struct {
 	fail  error
 
 	timeouts uint64
-	onScreen []string // what it was asked for
+	onScreen []string // the requested actions
 }
 
 func newFakeServer() *fakeServer {
@@ -46,8 +46,8 @@ func newFakeServer() *fakeServer {
 	}}
 }
 
-// Snapshot is a second later each time; in that, 50 jobs were put into mail and 25
-// were done.
+// Snapshot advances the time by a second, in which 50 jobs were put into mail and 25 were
+// deleted.
 func (f *fakeServer) Snapshot(onScreen []string) (Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +98,7 @@ func (f *fakeServer) Look(tube, state string) (string, error) {
 	return "job 17, priority 5\n11 bytes:\n\nhello " + state + " " + strings.Repeat("x", 100), nil
 }
 
-// asks asks the server and takes its answer.
+// asks requests a snapshot and applies it.
 func (m *model) asks() {
 	next, _ := m.Update(m.snapshot()())
 	*m = next.(model)
@@ -107,7 +107,7 @@ func (m *model) asks() {
 // plain returns the screen without its styles.
 func (m *model) plain() string { return ansi.Strip(m.screen()) }
 
-// A screen is a terminal with the view in it.
+// A screen is a terminal that shows the view.
 type screen struct {
 	t      *testing.T
 	server *fakeServer
@@ -116,7 +116,7 @@ type screen struct {
 	ended  chan error
 }
 
-// show starts the view in a terminal of a size.
+// show starts the view in a terminal of the given size.
 func show(t *testing.T, server *fakeServer, width, height int) *screen {
 	t.Helper()
 	t.Setenv("TERM", "xterm")
@@ -129,7 +129,7 @@ func show(t *testing.T, server *fakeServer, width, height int) *screen {
 	}
 	s := &screen{t: t, server: server, keys: ptmx, term: vt10x.New(vt10x.WithSize(width, height)), ended: make(chan error, 1)}
 	go func() {
-		for runes := bufio.NewReader(ptmx); ; { // a Read may end within a character
+		for runes := bufio.NewReader(ptmx); ; { // a Read can end within a character
 			r, _, err := runes.ReadRune()
 			if err != nil {
 				return
@@ -158,7 +158,7 @@ func (s *screen) press(keys string) {
 	}
 }
 
-// text returns the screen, without the blanks at the ends of lines.
+// text returns the screen, without trailing blanks.
 func (s *screen) text() string {
 	var lines []string
 	for line := range strings.Lines(s.term.String()) {
@@ -167,22 +167,22 @@ func (s *screen) text() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// wait waits until the screen has a text.
+// wait waits until the screen contains a text.
 func (s *screen) wait(part string) {
 	s.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(s.text(), part); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("the screen never has %q:\n%s", part, s.text())
+			s.t.Fatalf("timeout: the screen has no %q:\n%s", part, s.text())
 		}
 	}
 }
 
-// golden compares the screen with the one that was kept.
+// golden compares the screen with its file in testdata.
 func (s *screen) golden(name string) {
 	s.t.Helper()
 	path := filepath.Join("testdata", name+".txt")
 	if *update {
-		for old := ""; old != s.text(); { // it may be half drawn
+		for old := ""; old != s.text(); { // it can be half drawn
 			old = s.text()
 			time.Sleep(200 * time.Millisecond)
 		}
@@ -194,7 +194,7 @@ func (s *screen) golden(name string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	// The last line may be on its way still: wait for it.
+	// The last line can still be in transit, so wait for it.
 	for deadline := time.Now().Add(2 * time.Minute); s.text() != string(want) && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
 	}

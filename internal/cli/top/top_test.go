@@ -85,7 +85,7 @@ func TestKeys(t *testing.T) {
 	s.wait("übergrößen has no jobs to delete")
 	s.press("K")
 	s.wait("übergrößen has no jobs to kick")
-	s.press("kkk") // up, and nothing else
+	s.press("kkk") // one line up
 	s.wait("> thumbnails")
 	s.press("p")
 	s.wait("end the pause of thumbnails-of-all-the-pictures-that-were-ever-sent, which has 59m3s left? y/n")
@@ -122,7 +122,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// What has changed since the view began, or needs a person.
+// Alarms show changes since the view began, and problems.
 func TestAlarms(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
@@ -141,11 +141,12 @@ func TestAlarms(t *testing.T) {
 	f.tubes[2].JobsBuried, f.tubes = 3, f.tubes[:5]
 	m.asks()
 	if !strings.Contains(m.plain(), "+BURIED") {
-		t.Errorf("a column that was shown has gone:\n%s", m.plain())
+		t.Errorf("a visible column was removed:\n%s", m.plain())
 	}
 }
 
-// Tubes that need attention come first, are marked without colour, and say what is wrong.
+// Tubes that need attention come first, are marked without colour, and show their
+// problem.
 func TestAttention(t *testing.T) {
 	f := newFakeServer()
 	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz", JobsReady: 2}})
@@ -162,7 +163,7 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// A server without an API reports no findings: then they follow from what the view sees.
+// A server without an API reports no findings. The view derives them from its own data.
 func TestFindings(t *testing.T) {
 	for want, tube := range map[string]Tube{
 		"":                 {TubeStats: client.TubeStats{JobsReady: 1, Watching: 1}},
@@ -181,8 +182,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// The view shows the findings that the server reports, also those from before it began,
-// and no others.
+// The view shows exactly the findings that the server reports, including earlier ones.
 func TestReportedFindings(t *testing.T) {
 	f := newFakeServer()
 	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz"}}, Tube{TubeStats: client.TubeStats{Name: "silent", JobsReady: 2}})
@@ -203,7 +203,8 @@ func TestReportedFindings(t *testing.T) {
 	}
 }
 
-// The trouble of the server itself comes before all of its tubes: also a limit that refuses more than when the view began.
+// Problems of the server itself come before all tubes, including a limit that has refused
+// more since the view began.
 func TestServerTrouble(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
@@ -225,7 +226,7 @@ func TestServerTrouble(t *testing.T) {
 	}
 }
 
-// The screen says how old it is, also when the server says nothing at all.
+// The screen shows its age, even if the server does not answer.
 func TestFreshness(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
@@ -246,7 +247,7 @@ func TestFreshness(t *testing.T) {
 	}
 }
 
-// A note goes after a while, and what an action has changed is there at once: a second p
+// A note disappears after a while. The effect of an action is visible at once: a second p
 // asks to end the pause.
 func TestNotes(t *testing.T) {
 	f := newFakeServer()
@@ -281,11 +282,11 @@ func TestNotes(t *testing.T) {
 	send(doneMsg{question: new(question), err: errors.New("no such right")})
 	m.asks()
 	if !strings.Contains(m.plain(), "no such right") {
-		t.Errorf("a snapshot has hidden why an action failed:\n%s", m.plain())
+		t.Errorf("a snapshot hid the error of an action:\n%s", m.plain())
 	}
 }
 
-// The server is asked for what is on the screen, also with a filter.
+// The view requests the tubes on the screen, also with a filter.
 func TestOnScreen(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
@@ -309,7 +310,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestRates is the second snapshot, and a server that does not answer the third.
+// TestRates shows rates from the second snapshot on, and an error when the server does
+// not answer the third.
 func TestRates(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
@@ -319,15 +321,15 @@ func TestRates(t *testing.T) {
 	if mail := m.shown[slices.IndexFunc(m.shown, func(t Tube) bool { return t.Name == "mail" })]; mail.putRate != 50 || mail.deleteRate != 25 {
 		t.Errorf("mail puts %v and deletes %v a second, want 50 and 25", mail.putRate, mail.deleteRate)
 	}
-	f.fail = errors.New("the server has gone")
+	f.fail = errors.New("the server is unreachable")
 	next, cmd := m.Update(m.snapshot()())
 	m = next.(model)
-	if len(m.shown) != 5 || !strings.Contains(m.plain(), "the server has gone") || cmd == nil {
+	if len(m.shown) != 5 || !strings.Contains(m.plain(), "the server is unreachable") || cmd == nil {
 		t.Errorf("after an error the screen is:\n%s", m.plain())
 	}
 }
 
-// The cursor stays on its tube when the order changes, and on the screen.
+// The cursor stays on its tube, and on the screen, when the order changes.
 func TestCursor(t *testing.T) {
 	f := newFakeServer()
 	f.tubes = nil
@@ -347,7 +349,7 @@ func TestCursor(t *testing.T) {
 	f.tubes = f.tubes[:3]
 	m.asks()
 	if m.current() == nil || m.cursor < m.top {
-		t.Errorf("when most tubes have gone the cursor is on line %d, the first is %d", m.cursor, m.top)
+		t.Errorf("after most tubes were removed, the cursor is on line %d, the first line is %d", m.cursor, m.top)
 	}
 	f.tubes = nil
 	m.asks()
