@@ -46,9 +46,15 @@ func (r *request) scheduleNamed(name string) (st engine.ScheduleStatus, err erro
 func (r *request) scheduleOf(st *engine.ScheduleStatus) admin.Schedule {
 	m := &st.Mark
 	s := admin.Schedule{Name: st.Name, Source: "file", Settings: schedule.Parse(st.Text), Paused: m.Paused, Next: []int64{},
-		LastRun: m.Ran, LastJob: m.Job, Runs: m.Runs, Missed: m.Missed, Skipped: m.Skipped, Behind: m.Behind, Problem: scheduleProblem(st)}
+		LastRun: m.Ran, LastJob: m.Job, Runs: m.Runs, Missed: m.Missed, Skipped: m.Skipped, Behind: m.Behind}
 	if st.Runtime {
 		s.Source = "runtime"
+	}
+	switch {
+	case st.Unreadable:
+		s.Problem = "this version of beanpole cannot read the definition"
+	case st.Refusal != engine.OK:
+		s.Problem = outcomeProblem(st.Refusal).Error()
 	}
 	switch {
 	case st.Exists:
@@ -67,17 +73,6 @@ func (r *request) scheduleOf(st *engine.ScheduleStatus) admin.Schedule {
 		delete(s.Settings, "body")
 	}
 	return s
-}
-
-// scheduleProblem returns the reason why a schedule does not put jobs, or nothing.
-func scheduleProblem(st *engine.ScheduleStatus) string {
-	switch {
-	case st.Unreadable:
-		return "this version of beanpole cannot read the definition"
-	case st.Refusal != engine.OK:
-		return outcomeProblem(st.Refusal).Error()
-	}
-	return ""
 }
 
 func (r *request) listSchedules(*admin.None) (list admin.Schedules, err error) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/decode"
 )
 
 // A failuresView is the page of failures.
@@ -18,13 +17,10 @@ type failuresView struct {
 // A failureRow is a group of failed jobs, with the links to its jobs and actions.
 type failureRow struct {
 	admin.FailureGroup
-	ID, Link             string
-	Tries                string // link to its retry or redrive; empty if the jobs are ready
-	TryAgain             string // verb of that action
-	Shown                string // reason without invisible characters
-	Delete               string
-	FirstTime, FirstFull string
-	LastTime, LastFull   string
+	ID, Link string
+	Tries    string // link to its retry or redrive; empty if the jobs are ready
+	TryAgain string // verb of that action
+	Delete   string
 }
 
 // Sample describes the jobs that the groups are from.
@@ -45,7 +41,7 @@ func failuresPage(r *request) (*page, error) {
 	back := withQuery(r.site.Base+"failures", "tube", v.Tube)
 	manages := r.manages()
 	for _, g := range v.Groups {
-		row := failureRow{FailureGroup: g, Shown: decode.Visible(g.Reason), ID: rowID(g.Q), Link: withQuery(r.site.Base+"search", "q", g.Q)}
+		row := failureRow{FailureGroup: g, ID: rowID(g.Q), Link: withQuery(r.site.Base+"search", "q", g.Q)}
 		ask := func(do string) string {
 			return withQuery(r.site.Base+"confirm", "do", do, "tube", g.Tube, "state", g.State, "q", g.Q, "back", back)
 		}
@@ -58,8 +54,6 @@ func failuresPage(r *request) (*page, error) {
 				row.Tries, row.TryAgain = ask(again), actions[again].Verb
 			}
 		}
-		row.FirstTime, row.FirstFull = clockOf(g.First)
-		row.LastTime, row.LastFull = clockOf(g.Last)
 		v.Rows = append(v.Rows, row)
 	}
 	p := newPage("failures", "Failures", "failures", v)
@@ -67,16 +61,12 @@ func failuresPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// clockOf returns the time of day of a time in seconds since 1970, or its date if it is
-// more than a day ago, and the whole time. Zero is unknown.
-func clockOf(unix int64) (short, full string) {
-	if unix == 0 {
-		return "–", ""
-	}
+// clock returns the time of day of a time in seconds since 1970, or its date if it is more
+// than a day ago.
+func clock(unix int64) string {
 	t := time.Unix(unix, 0).UTC()
-	layout := "15:04"
 	if time.Since(t) > 24*time.Hour {
-		layout = "2006-01-02"
+		return t.Format(time.DateOnly)
 	}
-	return t.Format(layout), moment(unix)
+	return t.Format("15:04")
 }
