@@ -107,8 +107,8 @@ func TestSummary(t *testing.T) {
 	generated(t, "README.md", table)
 }
 
-// generated compares the table between the marks of a page with what it must be, and
-// writes it if -figures.update is set.
+// generated compares the table between the marks of a page with the expected table. It
+// writes the table if -figures.update is set.
 func generated(t *testing.T, page, table string) {
 	t.Helper()
 	text, err := os.ReadFile(page)

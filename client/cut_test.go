@@ -82,9 +82,9 @@ func cutFirst(srv *beanpoletest.Server, cut cut) (opt *client.Options, broke fun
 	return opt, func() bool { return first.at == 0 }
 }
 
-// eachCut runs a test with a connection that breaks at its first byte, at its second, and
-// so on until it no longer breaks, in each way. Late in a long reply, where the bytes are
-// alike, it skips some, at random.
+// eachCut runs a test with a connection that breaks at its first byte, then at its
+// second, until it no longer breaks. It tries each way of breaking. Late in a long reply,
+// where the bytes are alike, it skips some at random.
 func eachCut(t *testing.T, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	t.Helper()
 	cutsApart(t, 1, f)

@@ -140,7 +140,8 @@ func awaitWaiting(t *testing.T, c *client.Conn, n uint64) {
 	}
 }
 
-// awaitAlone returns the server's statistics when this connection is its only one, and no job is reserved.
+// awaitAlone returns the server's statistics when this connection is its only one, and no
+// job is reserved.
 func awaitAlone(t *testing.T, c *client.Conn) *client.ServerStats {
 	t.Helper()
 	for {

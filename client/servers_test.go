@@ -102,8 +102,8 @@ func TestServersFailover(t *testing.T) {
 	})
 }
 
-// Neither the order of the servers nor a job's id contains the token of an address, and a
-// new token moves no key. An id from a put equals that of the reserved job.
+// The token of an address is neither in the order of the servers nor in a job's id, and a
+// new token moves no key. An id from a put equals the id of the reserved job.
 func TestServersToken(t *testing.T) {
 	ctx := t.Context()
 	const token = "0123456789abcdefghij"

@@ -1,4 +1,4 @@
-// Package contrib_test checks the files in contrib against the program: each metric in
+// Package contrib_test checks the files in contrib against the program. Each metric in
 // the dashboard and the alerts exists with its labels, and Prometheus accepts the
 // expressions.
 package contrib_test

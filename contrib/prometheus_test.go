@@ -95,7 +95,8 @@ func example(t *testing.T, language string) string {
 	return text
 }
 
-// scrape starts a Prometheus with the configuration of doc/metrics.md, and returns its address.
+// scrape starts a Prometheus with the configuration of doc/metrics.md, and returns its
+// address.
 func scrape(t *testing.T, ca *localca.CA, pages string) (api string) {
 	t.Helper()
 	dir := t.TempDir()

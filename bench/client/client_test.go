@@ -111,8 +111,8 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkWorker runs a worker with empty handlers: jobs are reserved, handled and
-// deleted, in batches, or with a command for each as with a server without batches.
+// BenchmarkWorker runs a worker with empty handlers, which reserves, handles and deletes
+// jobs. It uses batches, or a command for each job as with a server without batches.
 func BenchmarkWorker(b *testing.B) {
 	for _, handlers := range []int{1, 10, 100} {
 		for _, takes := range []string{"one", "batches"} {

@@ -36,8 +36,8 @@ func startResponder(t *testing.T) string {
 	return addr
 }
 
-// loads are small runs that use every mix and every kind of end. commands is the expected
-// number of replies, or -1 if it depends on time.
+// loads are small runs that use every mix and every kind of end. The field commands is
+// the expected number of replies, or -1 if it depends on time.
 var loads = []struct {
 	name     string
 	opt      Options

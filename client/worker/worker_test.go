@@ -372,7 +372,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 // A job that kills its workers is buried before another handler gets it. beanpole sends
-// the number of tries with the job; with other servers the worker must ask.
+// the number of tries with the job. With other servers, the worker must request it.
 func TestJobKillsWorkers(t *testing.T) {
 	for _, asks := range []bool{false, true} {
 		t.Run(fmt.Sprintf("CheckTries=%t", asks), func(t *testing.T) {

@@ -84,8 +84,9 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// checkPod checks that the program has the commands and options of a pod's containers, that
-// probes use ports of their container, and that no container has more rights than it needs.
+// checkPod checks that the program has the commands and options of a pod's containers.
+// Probes must use ports of their container, and containers must have only the necessary
+// rights.
 func checkPod(t *testing.T, program string, pod core.PodSpec) {
 	t.Helper()
 	for _, c := range append(pod.InitContainers, pod.Containers...) {

@@ -228,7 +228,8 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", facts)
 	}
 
-	// A job that a policy has moved to a tube of dead jobs returns to its origin, even after a kick.
+	// A job that a policy has moved to a tube of dead jobs returns to its origin, even
+	// after a kick.
 	dead := r.dead("origin", "dead")
 	path := fmt.Sprint("/jobs/", dead)
 	var failures admin.Failures

@@ -127,8 +127,8 @@ func TestExportWhileDeposed(t *testing.T) {
 	}
 }
 
-// A request of several turns fails if the engine is replaced between them, because
-// positions in the old engine have no meaning in the new one.
+// A request of several turns fails if the engine is replaced between them. Positions in
+// the old engine have no meaning in the new one.
 func TestEngineIsReplaced(t *testing.T) {
 	for _, ask := range []struct{ method, path, body string }{
 		{"GET", "/search?q=x", ""}, {"GET", "/tubes/mail/search?q=x", ""}, {"GET", "/tubes/mail/jobs?state=ready&limit=2000", ""},

@@ -14,7 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// TestFailures groups failed jobs by tube, class and reason. The search of each group finds its jobs, and a task with it changes them.
+// TestFailures groups failed jobs by tube, class and reason. The search of each group
+// finds its jobs, and a task with it changes them.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := rightsPolicy(t)

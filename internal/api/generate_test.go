@@ -62,7 +62,8 @@ type generator struct {
 	schemas  map[string]*object // components
 }
 
-// readComments returns the comments of the methods of a package, and of the fields of its types.
+// readComments returns the comments of the methods of a package, and of the fields of its
+// types.
 func readComments(t *testing.T, dir string) map[string]string {
 	all := make(map[string]string)
 	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))

@@ -223,7 +223,8 @@ func TestSearchByQuery(t *testing.T) {
 	r.want(400, "GET", "/tubes/other/search?q=state:busy", "", nil)
 }
 
-// Findings of tubes whose names differ only in a number are grouped, and each tube is counted.
+// Findings of tubes whose names differ only in a number are grouped, and each tube is
+// counted.
 func TestGroupedFindings(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) {

@@ -193,8 +193,8 @@ func deposedLife(t *testing.T, seed uint64) {
 	}
 }
 
-// A turn that is not settled when its engine is replaced fails, even if the log is in
-// another epoch by the time of the turn's sync.
+// A turn that is not settled when its engine is replaced fails. That is true even if the
+// log is in another epoch by the time of the turn's sync.
 func TestReplaceSettlesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2))}

@@ -26,7 +26,7 @@ func TestWrongCommandLine(t *testing.T) {
 		{"-p", `option -p (--port) requires a value (see: beanpole serve --help)`},
 		{"-VFz", `option -z (--max-job-size) requires a value`},
 		{"--user", `option -u (--user) requires a value`},
-		// Numbers are decimal digits, nothing else. A value may begin with "-".
+		// Numbers consist of decimal digits. A value can begin with "-".
 		{"-z 12x", `bad value "12x" for -z (--max-job-size): want bytes as a decimal number, or with a unit: `},
 		{"-z -1", `bad value "-1" for -z`},
 		{"-z ", `bad value "" for -z`},

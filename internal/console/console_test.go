@@ -367,8 +367,8 @@ func requestWith(c *http.Cookie) *http.Request {
 	return h
 }
 
-// The number of sessions is limited. The oldest session of the token with the most sessions makes
-// room, so that no token closes the sessions of others.
+// The number of sessions is limited. The oldest session of the token with the most
+// sessions makes room, so that no token closes the sessions of others.
 func TestManySessions(t *testing.T) {
 	s := NewSessions()
 	now := time.Now()
@@ -530,7 +530,8 @@ func TestStreamEndsWithSession(t *testing.T) {
 	})
 }
 
-// The URL of a file contains its sum, so that browsers keep it for good. Large files are compressed.
+// The URL of a file contains its sum, so that browsers keep it for good. Large files are
+// compressed.
 func TestAssets(t *testing.T) {
 	r := start(t, nil, Options{})
 	for name, path := range r.assets.urls {

@@ -91,7 +91,8 @@ func TestEdit(t *testing.T) {
 		t.Error(body())
 	}
 
-	// A body that is not text is edited as base64. The body of a reserved job cannot be edited.
+	// A body that is not text is edited as base64. The body of a reserved job cannot be
+	// edited.
 	id = r.put("odd", "\x81\xa2id\x11")
 	path = fmt.Sprintf("/console/job/%d/edit", id)
 	page = r.page(200, path)

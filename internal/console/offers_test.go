@@ -47,7 +47,8 @@ func loginAs(t *testing.T, strangers []stranger) (*rig, map[string]*http.Cookie)
 
 var link = regexp.MustCompile(`(?:href|formaction)="([^"]*)"`)
 
-// The console offers a user no link that it refuses, and no row to select whose actions it refuses.
+// The console offers a user no link that it refuses, and no row to select whose actions
+// it refuses.
 func TestOffersOnlyWhatIsPermitted(t *testing.T) {
 	r, cookies := loginAs(t, []stranger{
 		{"root", []string{"*"}, rights.All},
@@ -141,7 +142,8 @@ func TestConfirmOfNothing(t *testing.T) {
 	}
 }
 
-// A question about the jobs of a tube begins with the state that has jobs, and its text has the right number.
+// A question about the jobs of a tube begins with the state that has jobs, and its text
+// has the right number.
 func TestConfirmState(t *testing.T) {
 	r := start(t, nil, Options{})
 	for range 8 {
@@ -171,7 +173,8 @@ func TestConfirmState(t *testing.T) {
 	}
 }
 
-// A redrive to the origins works for a tube, a selection and a job. A kick in a tube of dead jobs explains where the jobs wait.
+// A redrive to the origins works for a tube, a selection and a job. A kick in a tube of
+// dead jobs explains where the jobs wait.
 func TestRedrive(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, _ int64) {

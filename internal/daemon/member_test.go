@@ -128,7 +128,8 @@ func TestMembers(t *testing.T) {
 	put(pagesA, `{"id":3}`)
 	second.await(`"a change through the API" operation=putJob`)
 
-	// A follower ignores the signal to drain. A drain of the leader ends with its leadership.
+	// A follower ignores the signal to drain. A drain of the leader ends with its
+	// leadership.
 	first.signals <- syscall.SIGUSR1
 	first.await("USR1 is ignored")
 	second.signals <- syscall.SIGUSR1

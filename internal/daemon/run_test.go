@@ -219,7 +219,7 @@ func TestReadyLast(t *testing.T) {
 	}
 }
 
-// SIGUSR1 drains the server, SIGHUP reads the configuration again, and SIGTERM and the
+// SIGUSR1 drains the server, and SIGHUP reads the configuration again. SIGTERM and the
 // end of the context stop the server, even if workers wait for jobs.
 func TestSignals(t *testing.T) {
 	path, write := configFile(t)

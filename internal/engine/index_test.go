@@ -114,7 +114,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// A queue with few jobs at a time creates a node per sixteen ids, and the index takes few
+// A queue with few jobs at a time creates a node per sixteen ids. The index takes few
 // bytes, even if the ids are far apart.
 func TestIndexNodes(t *testing.T) {
 	w := newIndexTwin(t)

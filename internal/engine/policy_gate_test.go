@@ -183,7 +183,7 @@ func TestReservable(t *testing.T) {
 	}
 }
 
-// A new rate starts with a debt of at most one bucket, the same rate keeps its debt, and
+// A new rate starts with a debt of at most one bucket. The same rate keeps its debt, and
 // a tube without a rate drops it.
 func TestRateChanges(t *testing.T) {
 	hour := 3600 * second

@@ -85,8 +85,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// The time in the queue counts from the moment when a job became ready, not from its put,
-// also if the job was delayed, released or kicked.
+// The time in the queue counts from the moment when a job became ready. It does not count
+// from its put, even if the job was delayed, released or kicked.
 func TestOldestReady(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)

@@ -37,8 +37,8 @@ func TestWhy(t *testing.T) {
 		{Tube{Refuses: "memory (max-memory)"}, Bad, "no jobs; the server refuses puts: memory (max-memory)"},
 		{Tube{Buried: 9, Used: 1}, Bad, "no job is ready; 9 buried jobs; the tube is at its limit: new jobs are refused"},
 
-		// Workers that neither wait nor hold a job reserve nothing only if the tube counted no
-		// reservation.
+		// Workers that neither wait nor hold a job reserve nothing only if the tube
+		// counted no reservation.
 		{Tube{Ready: 1, Watching: 2}, "", "2 workers, none of which waits for a job or holds one; 1 job is ready"},
 		{Tube{Ready: 1, Watching: 2, Workers: none, Counted: Counts{Over: time.Minute}}, "", "2 workers watch and none reserves; 1 job is ready"},
 		{Tube{Ready: 1, Watching: 1, Waits: SlowAfter, Workers: none, Counted: Counts{Over: Lately}}, Warning, "1 worker watches and none reserves; 1 job is ready, the next for 10 min"},

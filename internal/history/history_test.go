@@ -52,7 +52,8 @@ func work(s *Store, from, to int64, flush bool) {
 
 const start = 1000 * day
 
-// check compares the contents of a store with the additions of work. It returns the number of minutes.
+// check compares the contents of a store with the additions of work. It returns the
+// number of minutes.
 func check(t *testing.T, s *Store, to int64) (minutes int) {
 	t.Helper()
 	n := int((to - start) / minute)

@@ -151,8 +151,8 @@ func TestHealthOfLargeJobs(t *testing.T) {
 	b.wantSaid("journal has room again", 1)
 }
 
-// While puts of a size are refused, the journal stays full: room for the job without room for
-// its delete does not count.
+// While puts of a size are refused, the journal stays full: room for the job without room
+// for its delete does not count.
 func TestFullUntilAPutFits(t *testing.T) {
 	for size := 1000; size < 1060; size++ { // for some sizes, only the delete has no room
 		b := newSickBench(t)

@@ -199,7 +199,7 @@ func TestRewriteEndsAtRest(t *testing.T) {
 }
 
 // If the directory is replaced by an older copy, the server does not treat the copy as
-// its journal, even if it stops before the rewrite is complete.
+// its journal. That is true even if it stops before the rewrite is complete.
 func TestDirectoryExchanged(t *testing.T) {
 	for _, atClose := range []bool{false, true} {
 		b := newUsedBench(t)

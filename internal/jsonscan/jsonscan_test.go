@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The members of any valid object, and the elements of any list, are those that package json
-// reads.
+// The members of any valid object, and the elements of any list, are those that package
+// json reads.
 func FuzzMembers(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `[]`, ` { "a" : 1 , "b":[1,{"c":"]}"}],"a":"\"\\" , "é":null}`, `[ "x" ,-1.5e3, true,[[]],{} ]`, `{"":"}"}`,

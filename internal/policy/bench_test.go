@@ -10,8 +10,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// BenchmarkSet sets a policy for all tubes while 999 other patterns are set. It reports the
-// longest call, and the number and mean duration of the turns in which tubes get the policy.
+// BenchmarkSet sets a policy for all tubes while 999 other patterns are set. It reports
+// the longest call, and the number and mean duration of the turns in which tubes get the
+// policy.
 func BenchmarkSet(b *testing.B) {
 	b.Run("prefixes", func(b *testing.B) { benchmarkSet(b, 100_000, "mail-%d", "other-%d*") })
 	b.Run("stars", func(b *testing.B) {

@@ -193,7 +193,7 @@ func naiveRuns(c *cron, from, to int64) (runs []int64) {
 }
 
 // TestTimes compares the runs of random expressions in random zones with a search of each
-// minute, over some months that have changes of the local time.
+// minute. The months include changes of the local time.
 func TestTimes(t *testing.T) {
 	seeds.Each(t, 5, func(t *testing.T, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -14,8 +14,8 @@ func (c *client) first(commands, want string) {
 	}
 }
 
-// When a client has closed its connection, other clients see the effect of all its
-// commands at once, whichever loops serve them. beanstalkd has one thread and behaves the
+// When a client has closed its connection, other clients immediately see the effect of
+// all its commands, whichever loops serve them. beanstalkd has one thread and behaves the
 // same.
 func TestCloseIsNotOvertaken(t *testing.T) {
 	for _, loops := range []int{1, 2, 3} {

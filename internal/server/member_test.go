@@ -107,9 +107,9 @@ func TestPending(t *testing.T) {
 	})
 }
 
-// A pending client is disconnected when its patience has run out, at once if there has
-// been no leader for that long, and when the client hangs up. An unreachable leader
-// counts as none.
+// A pending client is disconnected when its patience has run out, or when it hangs up. If
+// there has been no leader for that long, it is disconnected at once. An unreachable
+// leader counts as none.
 func TestPatience(t *testing.T) {
 	for name, leader := range map[string]func(*group){
 		"none": func(c *group) {

@@ -208,7 +208,8 @@ func TestClaimsBeforeService(t *testing.T) {
 					own, far := memnet.Pipe()
 					go leader.ServeProxied(3, far)
 					client := newClient(t, own)
-					// The term 6, no flags, and a claim: the id, one reserve, age, and 30 s left.
+					// The term 6, no flags, and a claim: the id, one reserve, age, and 30
+					// s left.
 					state := append([]byte{6, 0, 1, 1, 1, 0}, binary.AppendVarint(binary.AppendVarint(nil, int64(30*time.Second)), int64(at))...)
 					send(own, streamHeader{proxiedClient: proxiedClient{Member: 3, Term: 7, Marks: true}, Resumes: true, State: state})
 					claims = append(claims, client)

@@ -27,7 +27,7 @@ func (w *writingFS) Open(name string) (vfs.File, error) {
 	return w.FS.Open(name)
 }
 
-// If records or segments are added or removed during a copy, the copy contains a prefix
+// Records or segments can be added or removed during a copy. The copy contains a prefix
 // of the log with all records from before the copy, or Copy returns an error that allows
 // a repetition.
 func TestCopy(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// After a log was closed or its process killed, and other programs filled the disk, the
+// A log was closed or its process killed, and other programs filled the disk. The
 // reservations can be made again, except for the free room of the last written segment.
 func TestPreallocatedOutliveTheProcess(t *testing.T) {
 	for _, kill := range []bool{false, true} {
@@ -118,7 +118,7 @@ func TestSealedWhileItsZerosAreSynced(t *testing.T) {
 }
 
 // The header of a file that an earlier process created is durable before records are
-// written to it, even if that process ended before the header was durable.
+// written to it. That is true even if that process ended before the header was durable.
 func TestHeaderOfAdoptedFile(t *testing.T) {
 	disk := memfs.New()
 	fsys := faultfs.New(disk)

@@ -14,9 +14,10 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Tolerances of new rows. Two counts of the driver differ by up to 0.02, and two of a
-// server, where the arrival times of input vary, by up to 0.05. If a journal write takes
-// long on a busy machine, the Go scheduler runs another thread, which adds up to 0.10.
+// Tolerances of new rows. Two counts of the driver differ by up to 0.02. Two counts of a
+// server differ by up to 0.05, because the arrival times of input vary. If a journal
+// write takes long on a busy machine, the Go scheduler runs another thread, which adds up
+// to 0.10.
 const (
 	driverAbove  = 0.05
 	journalAbove = 0.12

@@ -42,10 +42,10 @@ func build(t *testing.T, pkg string) string {
 	return path
 }
 
-// quiet returns the environment of measured processes: one processor; no garbage
-// collection, which would add to some runs only; and no clock interrupts of goroutines,
-// which hit each run elsewhere. RDTSCP is off, because valgrind reports it also on
-// processors on which it cannot execute it.
+// quiet returns the environment of measured processes. They have one processor. Garbage
+// collection is off, because it would add to some runs only. Goroutines are not
+// interrupted by a clock, which would hit each run elsewhere. RDTSCP is off, because
+// valgrind reports it also on processors on which it cannot execute it.
 func quiet() []string {
 	return append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1,cpu.rdtscp=off")
 }

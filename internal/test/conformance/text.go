@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// The escapes of a > or < line are \\ \r \n \t \xHH, and in an answer \* for
-// a star; a star that is not escaped stands for any bytes of the line.
+// The escapes of a > or < line are \\ \r \n \t \xHH. In a reply, \* stands for a star,
+// and a star without a backslash matches any bytes of the line.
 
 // unescape returns the bytes that the text of a > line stands for.
 func unescape(text string) ([]byte, error) {

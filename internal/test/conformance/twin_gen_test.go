@@ -34,9 +34,9 @@ type act struct {
 // and waiting report.
 //
 // It avoids the deliberate differences of beanpole, see the transcripts with a "differs:"
-// line: a CR within a line, a line that is one byte too long, an incomplete body, and
-// several workers that wait for a tube. No command begins with a byte that ends a
-// connection if it is the first.
+// line. These are a CR within a line, a line that is one byte too long, an incomplete
+// body, and several workers that wait for a tube. No command begins with a byte that ends
+// a connection if it is the first.
 type generator struct {
 	rnd     *rand.Rand
 	dialect Dialect
@@ -47,9 +47,9 @@ type generator struct {
 	conn string              // the connection of the next text
 	held map[string][]string // the last few jobs that each connection reserved
 
-	// waits is set while a worker waits. A burst can wake the worker. Then it is open
-	// whether the marker after its reserve counts before or after the rest of the burst,
-	// so no burst asks for the counters.
+	// waits is set while a worker waits. A burst can wake the worker. The marker after
+	// its reserve can then count before or after the rest of the burst. Therefore no
+	// burst asks for the counters.
 	waits bool
 }
 

@@ -91,8 +91,8 @@ func TestSyncedSurvives(t *testing.T) {
 	}
 }
 
-// Each unsynced sector is kept or lost separately, the size can be ahead of the bytes,
-// and the newest write to a sector implies the older ones.
+// Each unsynced sector is kept or lost separately. The size can be ahead of the bytes.
+// The newest write to a sector implies the older ones.
 func TestUnsyncedWrites(t *testing.T) {
 	fsys := memfs.New()
 	f := create(t, fsys, "/a")

@@ -56,8 +56,8 @@ func (r *recorder) Sync() error {
 	return err
 }
 
-// A history determines the state that a restarted server must find: the result of a
-// prefix of the facts, which contains at least the first `sure` facts.
+// A history determines the state that a restarted server must find. That is the result of
+// a prefix of the facts, which contains at least the first sure facts.
 type history struct {
 	base    *state
 	facts   []fact

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// All faults occur together: calls of all kinds fail in all ways, also while the journal
-// heals; files are lost; the disk is full; the power is cut or the server killed.
+// All faults occur together. Calls of all kinds fail in all ways, also while the journal
+// heals. Files are lost, the disk is full, and the power is cut or the server killed.
 // Acknowledged changes survive.
 func TestStorm(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {

@@ -65,7 +65,7 @@ func crowd(c *group) {
 
 // tracer returns a strace command, and a function that stops strace with SIGTERM, which
 // detaches it. SIGINT can be ignored. If the process was killed at the wrong moment,
-// strace waits forever for one of its threads, and Wait for the process blocks until
+// strace waits forever for one of its threads. Wait for the process then blocks until
 // strace is gone.
 func tracer(args ...string) (cmd *exec.Cmd, letGo func()) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -69,7 +69,7 @@ func ofAll(action string) string {
 	return selectAll + ", document.querySelector('.pick [value=" + action + "]').click()"
 }
 
-// act clicks on a button of a page, for the selected rows if there are any, fills in
+// act clicks on a button of a page, for the selected rows if there are any. It fills in
 // fields of the dialog, and waits until the next page reports the result.
 func act(t *testing.T, ctx context.Context, s *server, path, action string, selected []string, fields ...string) {
 	t.Helper()

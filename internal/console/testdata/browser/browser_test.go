@@ -260,8 +260,8 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 }
 
 // visit opens a page and waits until it is loaded. [chromedp.Navigate] alone can return
-// early, on the previous page, if that page removes its note from its address in the
-// meantime.
+// early, on the previous page. That happens if the previous page removes its note from
+// its address in the meantime.
 func visit(url string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(becomes("document.before = true"), chromedp.Navigate(url), becomes("!document.before && document.readyState == 'complete'"))
 }

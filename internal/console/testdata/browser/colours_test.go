@@ -45,8 +45,8 @@ func withFewColours(text []byte) ([]byte, error) {
 }
 
 // chosen returns the palette of a picture, and all its colours by frequency. It begins
-// with the most frequent colour, and repeatedly adds the colour with the largest error: a
-// rare colour without a similar one precedes a frequent colour with one.
+// with the most frequent colour, and repeatedly adds the colour with the largest error.
+// So a rare colour without a similar one precedes a frequent colour with a similar one.
 func chosen(seen map[color.RGBA]int) (palette color.Palette, often []color.RGBA) {
 	often = slices.SortedFunc(maps.Keys(seen), func(a, b color.RGBA) int {
 		return cmp.Or(cmp.Compare(seen[b], seen[a]), slices.Compare([]byte{a.R, a.G, a.B, a.A}, []byte{b.R, b.G, b.B, b.A}))

@@ -176,8 +176,8 @@ func TestSinceWhen(t *testing.T) {
 	}
 }
 
-// These errands need the same few clicks at every width: retry all failures with one
-// reason, and find the connection that has held a job longest.
+// These errands need the same few clicks at every width. One retries all failures with
+// one reason, the other finds the connection that has held a job longest.
 func TestErrandsAtAllWidths(t *testing.T) {
 	s := start(t)
 	s.put("held", "x", 1)

@@ -110,7 +110,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// A search that finds its first job on a later page keeps its URL: loaded again, it starts from the beginning.
+// A search that finds its first job on a later page keeps its URL: loaded again, it
+// starts from the beginning.
 func TestSearchKeepsItsURL(t *testing.T) {
 	s := start(t)
 	s.fill("aaa", 60_000, func(i int) string { return "hay" })

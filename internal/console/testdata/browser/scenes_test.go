@@ -63,7 +63,7 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// usualPaths replaces the test's directories by those of an installed server.
+// usualPaths replaces the test's directories by the directories of an installed server.
 const usualPaths = `(() => {
 	const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
 	while (texts.nextNode()) {
@@ -72,8 +72,8 @@ const usualPaths = `(() => {
 })()`
 
 // disaster returns a server with many problems: an expired certificate, a tube whose jobs
-// time out or are buried, another tube that is full, and a full disk if the test can
-// create one.
+// time out or are buried, and a full tube. The disk is also full if the test can create a
+// small one.
 func disaster(t *testing.T) *server {
 	t.Helper()
 	dir := t.TempDir()

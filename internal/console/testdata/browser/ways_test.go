@@ -43,7 +43,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A search that stops because the server does not answer can be continued, and keeps its URL.
+// A search that stops because the server does not answer can be continued, and keeps its
+// URL.
 func TestSearchAway(t *testing.T) {
 	s := start(t)
 	s.fill("mail", 120_000, func(i int) string { return fmt.Sprintf(`{"n":%d}`, i) })
@@ -100,8 +101,9 @@ func TestActionKeys(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/server'")
 }
 
-// The page keeps its rows while an element is open or rows are selected. The button that offers the new rows covers none of
-// the actions on the selection, and a click on it closes the element and shows the rows.
+// The page keeps its rows while an element is open or rows are selected. The button that
+// offers the new rows covers none of the actions on the selection. A click on it closes
+// the element and shows the rows.
 func TestShowRows(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 12)

@@ -1,12 +1,10 @@
-// Command interop plays Go programs that talk to a beanstalk server, against
-// the one at $ADDR:
+// Command interop runs Go programs that use a beanstalk server, at $ADDR:
 //
 //	interop client    go-beanstalk through the whole life of a job
-//	interop monitor   what Telegraf, KEDA and the exporters for Prometheus ask, parsed as they parse it
-//	interop expect    what clients and tools are known to rely on
+//	interop monitor   requests and parsers of Telegraf, KEDA and Prometheus exporters
+//	interop expect    replies on which clients and tools rely
 //
-// "expect" also starts servers of its own from the program $SERVER, and drains
-// and ends them.
+// "expect" also starts servers from the program $SERVER, and drains and stops them.
 package main
 
 import (
