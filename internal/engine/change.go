@@ -92,9 +92,7 @@ func (e *Engine) setNamed(kind ChangeKind, name, text string) Outcome {
 		}
 	}
 	e.storeNamed(kind, name, text)
-	if e.opt.Logged {
-		e.changes = append(e.changes, named(kind, name, text))
-	}
+	e.emit(named(kind, name, text))
 	return OK
 }
 
@@ -204,15 +202,10 @@ func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int, was string) 
 	}
 }
 
-func (e *Engine) emitPause(t *tube) {
+// emit emits a change that concerns no job.
+func (e *Engine) emit(c Change) {
 	if e.opt.Logged {
-		e.changes = append(e.changes, pauseOf(t))
-	}
-}
-
-func (e *Engine) emitGone(t *tube) {
-	if e.opt.Logged {
-		e.changes = append(e.changes, Change{Kind: TubeGone, Tube: t.name})
+		e.changes = append(e.changes, c)
 	}
 }
 

@@ -157,7 +157,7 @@ func (e *Engine) removeIfUnused(t *tube) {
 		return
 	}
 	if t.paused {
-		e.emitGone(t)
+		e.emit(Change{Kind: TubeGone, Tube: t.name})
 	}
 	for _, q := range []*queue{&t.ready, &t.delayed, &t.buried} {
 		q.free()

@@ -231,7 +231,7 @@ func (e *Engine) setPause(now int64, t *tube, seconds uint32) Outcome {
 		return o
 	}
 	e.pause(t, now+int64(seconds)*second, seconds)
-	e.emitPause(t)
+	e.emit(pauseOf(t))
 	if seconds == 0 {
 		e.unpause(now, t)
 	}

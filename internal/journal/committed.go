@@ -47,7 +47,11 @@ type appliedAt struct {
 // Housekeep tries to heal in between.
 func (j *Journal) AppendCommitted(changes []engine.Change, at Applied) error {
 	for ; j.appended < len(changes); j.appended++ {
-		if err := j.appendFact(&changes[j.appended]); err != nil {
+		appendOne := j.appendForeign
+		if len(j.index.inFlight.reserved) > 0 {
+			appendOne = j.appendOwn
+		}
+		if err := appendOne(&changes[j.appended]); err != nil {
 			return err
 		}
 	}
@@ -60,13 +64,6 @@ func (j *Journal) AppendCommitted(changes []engine.Change, at Applied) error {
 	}
 	j.appended = 0
 	return nil
-}
-
-func (j *Journal) appendFact(c *engine.Change) error {
-	if len(j.index.inFlight.reserved) > 0 {
-		return j.appendOwn(c)
-	}
-	return j.appendForeign(c)
 }
 
 // appendOwn appends the oldest change in flight.

@@ -8,7 +8,7 @@ import (
 // A healing is the state of a Recover that has not succeeded.
 type healing struct {
 	l       *Log
-	failed  *segment  // the segment that failed first, or nil once it is truncated
+	failed  *segment  // the segment that failed first
 	records []unsaved // the records that were not durable when it failed
 	sealed  int       // number of segments in Log.sealed when it failed
 	prev    Pos       // the end of the last segment that counts
@@ -53,7 +53,10 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	if err != nil {
 		return l.fail(err)
 	}
-	h.truncateFailed()
+	// Not earlier, even on a full disk: with a relaxed sync, acknowledged records can be in
+	// the kernel's cache alone, and a killed process must not lose them. Also, a power cut in
+	// between would leave a last segment that is too short.
+	h.failed.truncate()
 	l.healing, l.err, l.noRoom = nil, nil, nil
 	for i := range l.deletable {
 		l.deletable[i].removedBy = Pos{} // rewrite has recorded it, perhaps in an earlier segment
@@ -186,15 +189,4 @@ func (p *pool) removeNewestFirst(segments []Segment) (left []Segment) {
 		}
 	}
 	return nil
-}
-
-// truncateFailed cuts the failed segment once its records are durable elsewhere. It must
-// not do so earlier, even on a full disk. With a relaxed sync, acknowledged records can
-// be in the kernel's cache alone, and a killed process must not lose them. Also, a power
-// cut in between would leave a last segment that is too short.
-func (h *healing) truncateFailed() {
-	if h.failed != nil {
-		h.failed.truncate()
-		h.failed = nil
-	}
 }

@@ -189,7 +189,7 @@ func (l *Log) Close() error {
 	for _, s := range l.open {
 		s.closeFile() // only a failed log has open segments here
 	}
-	if l.healing != nil && l.healing.failed != nil {
+	if l.healing != nil {
 		l.healing.failed.closeFile()
 	}
 	err = errors.Join(err, l.pool.removeExcept(l.reserved.Load()))

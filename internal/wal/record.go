@@ -25,17 +25,12 @@ func appendRecord(dst []byte, seed uint32, off, synced int64, n uint32, parts ..
 	for _, p := range parts {
 		dst = append(dst, p...)
 	}
-	putHeader(dst[start:], seed, off, synced, n, crc32.Checksum(dst[start+int(recordHeader):], castagnoli))
-	return append(dst, zeros[:-(len(dst)-start)&(alignment-1)]...)
-}
-
-// putHeader writes the header of a record to the start of rec. payload is the checksum of
-// its payload.
-func putHeader(rec []byte, seed uint32, off, synced int64, n, payload uint32) {
+	rec := dst[start:]
 	binary.LittleEndian.PutUint32(rec[4:], n)
 	binary.LittleEndian.PutUint32(rec[8:], uint32(synced))
-	binary.LittleEndian.PutUint32(rec[12:], payload)
+	binary.LittleEndian.PutUint32(rec[12:], crc32.Checksum(rec[recordHeader:], castagnoli))
 	binary.LittleEndian.PutUint32(rec, crc32.Update(seed^uint32(off), castagnoli, rec[4:16]))
+	return append(dst, zeros[:-(len(dst)-start)&(alignment-1)]...)
 }
 
 // recordLength returns the payload's length in the record at the start of b, which

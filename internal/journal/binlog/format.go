@@ -96,18 +96,11 @@ func decodeJob(b []byte) (job, error) {
 	return j, nil
 }
 
-// appendFull appends a full record up to its body, and appendShort a short one.
-func appendFull(dst []byte, tube string, j *job) []byte {
-	dst = le.AppendUint32(dst, uint32(len(tube)))
-	return appendJob(append(dst, tube...), j)
-}
-
-func appendShort(dst []byte, j *job) []byte {
-	return appendJob(le.AppendUint32(dst, 0), j)
-}
-
-func appendJob(dst []byte, j *job) []byte {
+// appendRecord appends a full record up to its body or, without a tube, a short record.
+func appendRecord(dst []byte, tube string, j *job) []byte {
 	const padding = 0
+	dst = le.AppendUint32(dst, uint32(len(tube)))
+	dst = append(dst, tube...)
 	dst = le.AppendUint64(dst, j.id)
 	dst = le.AppendUint32(dst, j.pri)
 	dst = le.AppendUint32(dst, padding)

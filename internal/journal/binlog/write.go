@@ -104,7 +104,7 @@ func (w *writer) put(c *engine.Change) error {
 			c.ID, len(c.Body), maxBody-len(bodyEnd))
 	}
 	j := jobOf(c, w.epoch)
-	w.head = appendFull(w.head[:0], c.Tube, &j)
+	w.head = appendRecord(w.head[:0], c.Tube, &j)
 	if err := w.write(w.head, c.Body, []byte(bodyEnd)); err != nil {
 		return err
 	}
@@ -117,9 +117,9 @@ func (w *writer) put(c *engine.Change) error {
 // removes the oldest files first.
 func (w *writer) putLastID(id uint64) error {
 	j := job{id: id, ttr: 1, size: len(bodyEnd), state: stateReady}
-	full := append(appendFull(nil, engine.DefaultTube, &j), bodyEnd...)
+	full := append(appendRecord(nil, engine.DefaultTube, &j), bodyEnd...)
 	j.state = stateDeleted
-	return w.write(appendShort(full, &j))
+	return w.write(appendRecord(full, "", &j))
 }
 
 // write writes the parts of a record, in a new file if the current one has no room.
