@@ -131,7 +131,6 @@ var errMissing = errors.New("raftlog: entries are missing")
 // A decoded is a decoded record: an entry, or the payload of a record of another kind.
 type decoded struct {
 	pos     wal.Pos
-	size    int64
 	entry   *raftpb.Entry
 	payload []byte
 }
@@ -139,7 +138,7 @@ type decoded struct {
 func decodeBlock(records []wal.Record) ([]decoded, error) {
 	block := make([]decoded, len(records))
 	for i, r := range records {
-		block[i] = decoded{pos: r.Pos, size: wal.Cost(len(r.Payload))}
+		block[i] = decoded{pos: r.Pos}
 		if r.Payload[0] != kindEntry {
 			block[i].payload = r.Payload
 			continue
