@@ -93,42 +93,6 @@ func ExampleJSON() {
 	// 2 buried
 }
 
-// Each tube has its own handler.
-func ExampleMux() {
-	srv := startExample("to Ann", "to Bob")
-	defer srv.Close()
-
-	ctx, stop := context.WithCancel(context.Background())
-	left := 2
-	done := func() {
-		if left--; left == 0 {
-			stop()
-		}
-	}
-	mux := worker.Mux{
-		"mail": func(_ context.Context, job *worker.Job) error {
-			fmt.Printf("mail %s\n", job.Body)
-			done()
-			return nil
-		},
-		"news": func(_ context.Context, job *worker.Job) error {
-			fmt.Printf("news %s\n", job.Body)
-			done()
-			return nil
-		},
-	}
-	w, err := worker.New(mux.Handle, &worker.Options{Servers: []string{srv.Addr}, Tubes: mux.Tubes()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := w.Run(ctx); err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// mail to Ann
-	// mail to Bob
-}
-
 // The hooks of this worker print the outcomes.
 func ExampleHooks() {
 	srv := startExample("to Ann", "to nobody", "later")

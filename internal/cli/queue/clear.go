@@ -19,34 +19,33 @@ deleted, and neither are jobs that are put later. The command asks for confirmat
 --yes is given. A tube name can be a pattern: * stands for any characters, ? for one.`
 
 func newClear() *cobra.Command {
-	var states stateOption
 	s := new(session)
 	cmd := s.adminCommand("clear", "[TUBE...]", "delete the jobs of tubes", clearLong, func(ctx context.Context, a *admin.Client, args []string) error {
-		if err := states.check(); err != nil {
-			return err
-		}
 		names := s.tubeNames(args)
-		if len(names) == 0 {
+		switch {
+		case s.states == nil:
+			return errNoState
+		case len(names) == 0:
 			return errNoTube
 		}
 		tubes, err := findTubes(ctx, a, names)
 		if err != nil {
 			return err
 		}
-		return s.clear(ctx, a, tubes, states.given)
+		return s.clear(ctx, a, tubes)
 	})
 	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
 	s.defineTube(cmd, "delete jobs of `TUBES`, like an argument")
-	states.define(cmd, op.IdleStates, "delete the jobs in these")
+	s.defineStates(cmd, op.IdleStates, "delete the jobs in these")
 	s.DefineYes(cmd)
 	return cmd
 }
 
-// clear deletes the jobs of tubes that are in the states.
-func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube, states []string) error {
+// clear deletes the jobs of tubes in the given states.
+func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube) error {
 	var counts []string
 	total := uint64(0)
-	for _, state := range states {
+	for _, state := range s.states {
 		n := uint64(0)
 		for i := range tubes {
 			n += map[string]uint64{"ready": tubes[i].Jobs.Ready, "delayed": tubes[i].Jobs.Delayed, "buried": tubes[i].Jobs.Buried}[state]
@@ -61,7 +60,7 @@ func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube, stat
 	}
 	deleted := uint64(0)
 	for i := range tubes {
-		n, err := s.changeJobs(ctx, a, admin.StartTask{OfTube: admin.OfTube{Tube: tubes[i].Name}, Do: "delete"}, states, 0)
+		n, err := s.changeJobs(ctx, a, admin.StartTask{OfTube: admin.OfTube{Tube: tubes[i].Name}, Do: "delete"}, s.states, 0)
 		if deleted += n; err != nil {
 			return s.printChanged("deleted", deleted, err)
 		}
@@ -90,14 +89,13 @@ in one of the tubes at any time. Jobs that workers hold are not moved, and neith
 that are put later.`
 
 func newMove() *cobra.Command {
-	var states stateOption
 	var count uint32
 	s := new(session)
 	cmd := s.adminCommand("move", "FROM TO", "move jobs to another tube", moveLong, func(ctx context.Context, a *admin.Client, args []string) error {
-		if err := states.check(); err != nil {
-			return err
-		}
-		if args[0] == args[1] {
+		switch {
+		case s.states == nil:
+			return errNoState
+		case args[0] == args[1]:
 			return exit.UsageError("FROM and TO are the same tube")
 		}
 		if err := client.CheckTube(args[1]); err != nil {
@@ -107,11 +105,11 @@ func newMove() *cobra.Command {
 		if _, err := a.GetTube(ctx, &of); err != nil { // a task on a missing tube succeeds
 			return err
 		}
-		moved, err := s.changeJobs(ctx, a, admin.StartTask{OfTube: of, Do: "move", To: &args[1]}, states.given, count)
+		moved, err := s.changeJobs(ctx, a, admin.StartTask{OfTube: of, Do: "move", To: &args[1]}, s.states, count)
 		return s.printChanged("moved", moved, err)
 	})
 	cmd.Example = "  beanpole move mail mail.later --state delayed\n  beanpole move failed mail --state buried --count 100"
-	states.define(cmd, op.IdleStates, "move the jobs in these")
+	s.defineStates(cmd, op.IdleStates, "move the jobs in these")
 	cmd.Flags().Uint32VarP(&count, "count", "n", 0, "move at most `N` jobs; 0 is unlimited")
 	cmd.ValidArgsFunction = s.completeTubes
 	return cmd

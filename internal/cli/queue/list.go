@@ -34,7 +34,6 @@ With --find, a job must meet all conditions of QUERY:
 Packed bodies (gzip, zlib, base64, PHP, MessagePack) are decoded.`
 
 func newJobs() *cobra.Command {
-	var states stateOption
 	var query string
 	var limit uint
 	s := new(session)
@@ -43,8 +42,8 @@ func newJobs() *cobra.Command {
 			for _, name := range s.tubeNames(args) {
 				query += " tube:" + name
 			}
-			if states.given != nil {
-				query += " state:" + strings.Join(states.given, ",")
+			if s.states != nil {
+				query += " state:" + strings.Join(s.states, ",")
 			}
 			return s.find(ctx, a, query, int(limit))
 		}
@@ -52,24 +51,24 @@ func newJobs() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if states.given == nil {
-			states.given = op.States
+		if s.states == nil {
+			s.states = op.States
 		}
-		return s.listJobs(ctx, a, tube, states.given, int(limit))
+		return s.listJobs(ctx, a, tube, int(limit))
 	})
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body\n  beanpole jobs --find 'user.id:17 tries>=3' --state buried"
 	s.defineTube(cmd, "list the jobs of `TUBE`, like the argument")
-	states.define(cmd, op.States, "list jobs in these")
+	s.defineStates(cmd, op.States, "list jobs in these")
 	cmd.Flags().StringVarP(&query, "find", "q", "", "list the jobs that match `QUERY`")
 	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list at most `N` jobs; 0 is unlimited")
 	return cmd
 }
 
-// listJobs prints the jobs of a tube that are in the states.
-func (s *session) listJobs(ctx context.Context, a *admin.Client, tube string, states []string, limit int) error {
+// listJobs prints the jobs of a tube in the given states.
+func (s *session) listJobs(ctx context.Context, a *admin.Client, tube string, limit int) error {
 	const page = 1000
 	list := jobList{session: s, ofOne: true}
-	for _, state := range states {
+	for _, state := range s.states {
 		in := admin.ListJobs{OfTube: admin.OfTube{Tube: tube}, State: state, Bodies: true, Limit: page}
 		for more := true; more; more = in.Cursor != "" {
 			if limit > 0 {

@@ -18,12 +18,14 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // A session holds the options, connections and outputs of a running command.
 type session struct {
 	cliutil.Session
 	tubes   []string // given by --tube
+	states  []string // given by --state, without duplicates
 	printed bool     // whether printJob has printed a job, so that a blank line precedes the next
 }
 
@@ -80,6 +82,27 @@ func (s *session) oneTube(args []string) (string, error) {
 		return names[0], client.CheckTube(names[0])
 	}
 }
+
+// defineStates adds --state.
+func (s *session) defineStates(cmd *cobra.Command, allowed []string, usage string) {
+	list := strings.Join(allowed, ", ")
+	cmd.Flags().Func("state", usage+" `STATES`: "+list+",\nseparated by commas", func(names string) error {
+		for state := range strings.SplitSeq(names, ",") {
+			switch {
+			case !slices.Contains(allowed, state) && state == "reserved":
+				return fmt.Errorf("workers hold reserved jobs; want %s", list)
+			case !slices.Contains(allowed, state):
+				return fmt.Errorf("%q is not one of: %s", state, list)
+			case !slices.Contains(s.states, state):
+				s.states = append(s.states, state)
+			}
+		}
+		return nil
+	})
+	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))
+}
+
+var errNoState = exit.UsageError("--state is required: %s, separated by commas", strings.Join(op.IdleStates, ", "))
 
 // idsOrTubes splits arguments into ids of jobs, which consist of digits, and names of
 // tubes. Only one of the results has elements.
