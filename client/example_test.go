@@ -14,7 +14,6 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-// addr is the server of the examples.
 var addr string
 
 // startExample starts the server of an example, and returns the function that stops it.

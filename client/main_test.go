@@ -20,10 +20,8 @@ func eachServer(t *testing.T, f func(t *testing.T, addr string)) {
 	t.Run("beanstalkd", func(t *testing.T) { f(t, conformance.Beanstalkd(t)) })
 }
 
-// start starts a beanpole server and returns its address.
 func start(t *testing.T) string { return beanpoletest.NewServer(t).Addr }
 
-// serve starts a beanpole server on a listener.
 func serve(t *testing.T, l net.Listener) *beanpoletest.Server {
 	srv := beanpoletest.Serve(l)
 	t.Cleanup(srv.Close)

@@ -57,7 +57,6 @@ func TestJobs(t *testing.T) {
 	wantErr(t, firstListed(ctx, c, client.Selection{Tube: "-", State: client.StateReady, Limit: 5}), client.ErrInvalid)
 }
 
-// firstListed returns the error of the first job of a list.
 func firstListed(ctx context.Context, c *client.Conn, of client.Selection) error {
 	for _, err := range c.Jobs(ctx, of) {
 		return err

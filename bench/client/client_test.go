@@ -104,7 +104,6 @@ func timed(b *testing.B, f func() error) {
 	}
 }
 
-// processorTime returns the CPU time of this process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for the own process

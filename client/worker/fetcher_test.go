@@ -132,7 +132,6 @@ func TestWithoutBatches(t *testing.T) {
 	})
 }
 
-// srvReady returns the number of ready jobs.
 func (b *bench) srvReady() uint64 {
 	b.Helper()
 	synctest.Wait()

@@ -132,7 +132,6 @@ func (b *bench) stats(id uint64) *client.JobStats {
 	return st
 }
 
-// gone checks that the server has no jobs.
 func (b *bench) gone() {
 	b.Helper()
 	synctest.Wait()
@@ -145,7 +144,6 @@ func (b *bench) gone() {
 	}
 }
 
-// wantActions checks the outcomes so far.
 func (b *bench) wantActions(want ...worker.Action) {
 	b.Helper()
 	synctest.Wait()
@@ -314,7 +312,6 @@ func (c sent) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// explained is an error with a reason.
 type explained struct{ error }
 
 func (e explained) Unwrap() error { return e.error }

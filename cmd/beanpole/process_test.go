@@ -20,7 +20,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
-// A process is a server in the background.
 type process struct {
 	*exectest.Process
 	states chan string // its notifications to the service manager
@@ -145,7 +144,6 @@ func serviceManager(ts *testscript.TestScript, p *process) string {
 	return path
 }
 
-// sockets returns listening sockets as files, and their addresses.
 func sockets(ts *testscript.TestScript, n int) (files []*os.File, addrs []string) {
 	for range n {
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -173,7 +171,6 @@ func running(ts *testscript.TestScript, neg bool, args []string, want int) *proc
 	return p
 }
 
-// dial connects and sends the lines.
 func dial(ts *testscript.TestScript, neg bool, args []string) net.Conn {
 	if neg || len(args) < 1 {
 		ts.Fatalf("want an address and lines")

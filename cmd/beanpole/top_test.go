@@ -118,7 +118,6 @@ func TestTopAdmin(t *testing.T) {
 	terminal.wait(`(?m)^..mail +2 +\d+s( +0){4} +\+1 +\+1 +0 +0$`)
 }
 
-// startServer runs a server until the test ends.
 func startServer(t *testing.T, program, addr string, options ...string) {
 	t.Helper()
 	startCommand(t, exec.Command(program, append(options, "-l", addr)...), addr)
@@ -153,7 +152,6 @@ func runBeanpole(t *testing.T, args ...string) {
 	}
 }
 
-// A topTerminal is a terminal in which top runs.
 type topTerminal struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -202,7 +200,6 @@ func (s *topTerminal) text() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// wait waits until the screen matches.
 func (s *topTerminal) wait(pattern string) {
 	s.t.Helper()
 	re := regexp.MustCompile(pattern)

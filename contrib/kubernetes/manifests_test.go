@@ -107,7 +107,6 @@ func checkPod(t *testing.T, program string, pod core.PodSpec) {
 	}
 }
 
-// checkCommand checks that the program has a command and its options.
 func checkCommand(t *testing.T, program string, args []string) {
 	t.Helper()
 	words := args

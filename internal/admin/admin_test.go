@@ -345,7 +345,6 @@ func policyOf(t *testing.T) *access.Policy {
 	return p
 }
 
-// everybody returns an identity with all rights.
 func everybody() *access.Identity {
 	id, _ := new(access.Control).Identify(access.Evidence{})
 	return id

@@ -27,7 +27,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// putAll puts jobs with bodies into a tube.
 func (r *rig) putAll(tube string, bodies ...string) {
 	r.t.Helper()
 	r.in(func(e *engine.Engine, now int64) {

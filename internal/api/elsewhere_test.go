@@ -41,7 +41,6 @@ func (r *rig) elsewhere(name string, readOnly bool, server Upstream) http.Handle
 	return mux
 }
 
-// ask sends a request to a handler.
 func ask(h http.Handler, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, newRequest(method, path, body))

@@ -36,7 +36,6 @@ var document = sync.OnceValue(func() *openapi3.T {
 	return doc
 })
 
-// A rig is an API with a server that runs in the test.
 type rig struct {
 	*API
 	t    *testing.T
@@ -83,7 +82,6 @@ func startWith(t *testing.T, opt Options, sopt server.Options, eopt engine.Optio
 	return r
 }
 
-// in runs a function in a turn.
 func (r *rig) in(f func(e *engine.Engine, now int64)) {
 	r.t.Helper()
 	if err := r.broker.Call(f); err != nil {
@@ -116,7 +114,6 @@ func (r *rig) talk(lines ...string) net.Conn {
 	return nc
 }
 
-// newRequest returns a request like one of curl.
 func newRequest(method, path, body string) *http.Request {
 	h := httptest.NewRequest(method, Prefix+path, strings.NewReader(body))
 	if body != "" {

@@ -22,7 +22,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// series returns a series as text.
 func (r *rig) series(path, series string) string {
 	r.t.Helper()
 	var h admin.History
@@ -58,7 +57,6 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// someJobs puts n jobs.
 func (r *rig) someJobs(tube string, n int) {
 	r.in(func(e *engine.Engine, now int64) {
 		for range n {

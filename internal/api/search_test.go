@@ -243,7 +243,6 @@ func TestGroupedFindings(t *testing.T) {
 	}
 }
 
-// onePolicy is the policy of all tubes.
 type onePolicy struct{ *engine.Policy }
 
 func (p onePolicy) Of(string) *engine.Policy            { return p.Policy }

@@ -130,7 +130,6 @@ func TestTimeGoesOn(t *testing.T) {
 	}
 }
 
-// A longRequest has many commands.
 type longRequest struct{ commands int64 }
 
 func (r longRequest) Apply(_ *engine.Engine, now int64) int64 { return now + r.commands }

@@ -11,7 +11,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A turnRecord records a turn for TestRandom.
 type turnRecord struct {
 	appended int // number of changes in the log after it, or 0 if it made none
 	settled  int // number of times that it was settled

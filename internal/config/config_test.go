@@ -14,7 +14,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// read returns the settings of a command line.
 func read(t *testing.T, args ...string) (*Settings, error) {
 	t.Helper()
 	opt := Default()
@@ -26,7 +25,6 @@ func read(t *testing.T, args ...string) (*Settings, error) {
 	return NewCommandLine(opt, flags).Read()
 }
 
-// file returns the path of a new configuration file.
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "beanpole.toml")

@@ -51,7 +51,6 @@ func (r *rig) fillTenants() {
 	})
 }
 
-// processor returns the CPU time of this process.
 func processor() time.Duration {
 	var used syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &used)

@@ -14,7 +14,6 @@ var connectionLink = regexp.MustCompile(`<td class="l name"><a class="tube" titl
 
 var jobLink = regexp.MustCompile(`<td class="l name"><a class="tube" title="\d+" href="/console/job/(\d+)"`)
 
-// connectionsOf returns the ids of the connections on a page.
 func connectionsOf(page string) string {
 	var ids []string
 	for _, m := range connectionLink.FindAllStringSubmatch(page, -1) {

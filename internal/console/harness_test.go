@@ -27,7 +27,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A rig is a console with a server that runs in the test.
 type rig struct {
 	*Console
 	t        testing.TB
@@ -102,7 +101,6 @@ func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *
 // A transport is another server without replies.
 type transport func()
 
-// Do implements admin.Transport.
 func (f transport) Do(context.Context, string, any, any) error {
 	f()
 	return nil
@@ -149,7 +147,6 @@ const (
 	putterToken = "token-of-putter-0123456789"
 )
 
-// in runs a function in a turn.
 func (r *rig) in(f func(e *engine.Engine, now int64)) {
 	r.t.Helper()
 	if err := r.broker.Call(f); err != nil {
@@ -157,7 +154,6 @@ func (r *rig) in(f func(e *engine.Engine, now int64)) {
 	}
 }
 
-// put puts a job and returns its id.
 func (r *rig) put(tube, body string) (id uint64) {
 	r.t.Helper()
 	r.in(func(e *engine.Engine, now int64) {
@@ -186,7 +182,6 @@ func (r *rig) talk(lines ...string) {
 	}
 }
 
-// send sends a request like a browser.
 func (r *rig) send(method, path string, form url.Values, cookies ...*http.Cookie) *httptest.ResponseRecorder {
 	r.t.Helper()
 	h := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
@@ -201,7 +196,6 @@ func (r *rig) send(method, path string, form url.Values, cookies ...*http.Cookie
 	return w
 }
 
-// page returns a page, and checks its status.
 func (r *rig) page(status int, path string, cookies ...*http.Cookie) string {
 	r.t.Helper()
 	w := r.send("GET", path, nil, cookies...)
@@ -211,7 +205,6 @@ func (r *rig) page(status int, path string, cookies ...*http.Cookie) string {
 	return w.Body.String()
 }
 
-// follow sends a form and returns the resulting page.
 func (r *rig) follow(form url.Values, cookies ...*http.Cookie) string {
 	r.t.Helper()
 	w := r.send("POST", "/console/do", form, cookies...)
@@ -224,7 +217,6 @@ func (r *rig) follow(form url.Values, cookies ...*http.Cookie) string {
 	return r.send("GET", w.Header().Get("Location"), nil, cookies...).Body.String()
 }
 
-// login returns the cookie of a new session.
 func (r *rig) login(token string) *http.Cookie {
 	r.t.Helper()
 	w := r.send("POST", "/console/login", url.Values{"token": {token}, "next": {"/console/tubes"}})
@@ -234,7 +226,6 @@ func (r *rig) login(token string) *http.Cookie {
 	return w.Result().Cookies()[0]
 }
 
-// until waits for a condition.
 func until(t testing.TB, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); runtime.Gosched() {
@@ -244,7 +235,6 @@ func until(t testing.TB, is func() bool) {
 	}
 }
 
-// apiGet sends a GET to the API, and returns the status.
 func (r *rig) apiGet(path string, into any) int {
 	r.t.Helper()
 	w := httptest.NewRecorder()

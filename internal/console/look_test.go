@@ -216,7 +216,6 @@ func TestEveryColumnSorts(t *testing.T) {
 
 var headLink = regexp.MustCompile(`<th[^>]*><a href="([^"]*)">`)
 
-// headLinks returns the links of a page's column heads.
 func headLinks(page string) (links []string) {
 	for _, m := range headLink.FindAllStringSubmatch(page, -1) {
 		links = append(links, html.UnescapeString(m[1]))

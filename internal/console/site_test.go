@@ -17,7 +17,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api"
 )
 
-// serveAPI serves the API of a rig and returns its URL.
 func (r *rig) serveAPI() string {
 	s := httptest.NewServer(r.api)
 	r.t.Cleanup(s.Close)
@@ -257,7 +256,6 @@ type counter struct {
 	asked map[string]int
 }
 
-// Do implements admin.Transport.
 func (c counter) Do(ctx context.Context, route string, in, out any) error {
 	c.asked[route]++
 	return c.Client.Do(ctx, route, in, out)

@@ -13,7 +13,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// tokenOf returns the token of an identity.
 func tokenOf(name string) string { return name + "-token-0123456789012345" }
 
 // newPolicy returns a policy with the rules and an identity for each name.

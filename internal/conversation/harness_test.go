@@ -58,7 +58,6 @@ func (d *driver) connect() *client {
 	return g.open()
 }
 
-// open opens the session.
 func (g *client) open() *client {
 	g.driver.now++
 	g.Open(g.driver.now)
@@ -67,16 +66,13 @@ func (g *client) open() *client {
 	return g
 }
 
-// WaitOver implements engine.Waiter.
 func (g *client) WaitOver(job engine.Job, o engine.Outcome) {
 	g.Answer(job, o)
 	g.driver.waits = append(g.driver.waits, g)
 }
 
-// Dismiss implements Owner.
 func (g *client) Dismiss(reason error) { g.driver.dismissed = append(g.driver.dismissed, g) }
 
-// Unacknowledged implements Owner.
 func (g *client) Unacknowledged() int { return g.unacked }
 
 // turn runs a turn for the batch and settles it.
@@ -219,7 +215,6 @@ func (g *client) wantState(s State) {
 	}
 }
 
-// end ends the session.
 func (g *client) end() {
 	g.End(g.driver.batch, errDisk)
 	g.driver.turn()

@@ -29,7 +29,6 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill performs one read.
 func (in *input) fill(from io.Reader, need int) error {
 	n, err := from.Read(in.space(need))
 	in.filled(n)

@@ -51,7 +51,6 @@ const (
 	removed   = `^this member was removed from the cluster \('beanpole cluster rejoin \S+' makes it a new member, with the jobs of the others\)$`
 )
 
-// reserved returns an address for a member.
 func reserved(t *testing.T) string {
 	t.Helper()
 	port, err := freeport.Reserve()

@@ -22,7 +22,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// commandLine returns the command line of a server.
 func commandLine(t *testing.T, args ...string) config.CommandLine {
 	t.Helper()
 	opt := config.Default()
@@ -47,7 +46,6 @@ type process struct {
 	hearer func(line string) // called with each line before the server continues, unless nil
 }
 
-// start starts a server that stops when the test ends.
 func start(t *testing.T, args ...string) *process { return startHeard(t, nil, args...) }
 
 func startHeard(t *testing.T, hearer func(line string), args ...string) *process {
@@ -107,7 +105,6 @@ func (p *process) await(pattern string) string {
 // patience is the timeout for expected events.
 const patience = time.Minute
 
-// configFile returns the path of a configuration file, and a function that writes it.
 func configFile(t *testing.T) (path string, write func(text string)) {
 	path = filepath.Join(t.TempDir(), "beanpole.toml")
 	return path, func(text string) {
@@ -135,7 +132,6 @@ func (p *process) stop() error {
 	return p.err
 }
 
-// connect connects and sends the lines.
 func connect(t *testing.T, addr string, lines ...string) net.Conn {
 	t.Helper()
 	network := "tcp"
@@ -155,7 +151,6 @@ func connect(t *testing.T, addr string, lines ...string) net.Conn {
 	return c
 }
 
-// talk sends the lines, and returns the replies.
 func talk(t *testing.T, addr string, lines ...string) string {
 	t.Helper()
 	c := connect(t, addr, append(lines, "quit")...)

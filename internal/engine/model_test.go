@@ -381,7 +381,6 @@ func (m *model) fail(j *modelJob, end Ends) {
 	j.failure = Failure{End: end, At: max(m.turn, 0) / 1e6, Took: max(m.turn-j.since, 0) / 1e6, Attempt: j.reserves, Identity: identity, Address: address, Note: note}
 }
 
-// failBuried records that a job is buried.
 func (m *model) failBuried(j *modelJob, policy string) {
 	now := max(m.turn, 0) / 1e6
 	if !j.failed {

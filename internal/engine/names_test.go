@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// collect returns all names.
 func (l Names) collect() (names []string) {
 	for i := range l.Len() {
 		names = append(names, l.At(i))

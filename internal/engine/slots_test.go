@@ -18,7 +18,6 @@ func used(s *slots) int {
 	return n
 }
 
-// checkSlots runs the part of Check for slots.
 func checkSlots(s *slots) error {
 	var c checker
 	c.slots("slots", s)

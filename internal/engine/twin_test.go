@@ -469,7 +469,6 @@ func (tw *twins) list(tube []byte, state State, page int) (ids []uint64, o Outco
 	return ids, OK
 }
 
-// sweep runs a sweep to its end.
 func (tw *twins) sweep(w *Sweep) {
 	for tw.e.ContinueSweep(tw.now, w) {
 	}

@@ -33,7 +33,6 @@ func eachState(opt Options, now int64) (e *Engine, me, other *Session) {
 	return e, me, other
 }
 
-// mustReserve reserves with the given timeout and checks the outcome.
 func mustReserve(t *testing.T, e *Engine, now int64, s *Session, timeout int64, want Outcome) uint64 {
 	t.Helper()
 	j, o := e.Reserve(now, s, timeout)

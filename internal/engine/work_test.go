@@ -157,7 +157,6 @@ func TestPauseEndsInSlices(t *testing.T) {
 	}
 }
 
-// hearing is a Waiter.
 type hearing func(Job, Outcome)
 
 func (h hearing) WaitOver(j Job, o Outcome) { h(j, o) }

@@ -163,7 +163,6 @@ func files(t testing.TB) map[string][]byte {
 	return all
 }
 
-// write writes a directory.
 func write(t testing.TB, all map[string][]byte) *memfs.FS {
 	fsys := memfs.New()
 	if err := fsys.Mkdir(dir); err != nil {

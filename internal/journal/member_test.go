@@ -138,7 +138,6 @@ type member struct {
 	executed [][]engine.Change // changes of entries that are not applied, for planted mistakes
 }
 
-// boot starts the member on its disk.
 func (m *member) boot() {
 	m.fsys = faultfs.New(m.disk)
 	m.began = time.Now()
@@ -188,7 +187,6 @@ func (m *member) fail(err error) {
 	}
 }
 
-// Append implements broker.Log.
 func (m *member) Append(changes []engine.Change) error {
 	g := m.g
 	g.mu.Lock()
@@ -253,7 +251,6 @@ func (m *member) Housekeep(now int64) (next int64) {
 	return m.j.Housekeep(now)
 }
 
-// Close implements broker.Log.
 func (m *member) Close() error {
 	if m.j == nil { // it was not read
 		return nil

@@ -308,7 +308,6 @@ func TestConnectionsPerAddress(t *testing.T) {
 	}
 }
 
-// dialFrom connects a client from a loopback address.
 func dialFrom(t *testing.T, ip string, l net.Listener) *client {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}

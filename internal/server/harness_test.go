@@ -151,7 +151,6 @@ func (r *rig) dialListener(l net.Listener) *client {
 	return dialTo(r.tb, l)
 }
 
-// dialTo connects a client to a listener.
 func dialTo(tb testing.TB, l net.Listener) *client {
 	tb.Helper()
 	nc, err := net.Dial(l.Addr().Network(), l.Addr().String())
@@ -194,7 +193,6 @@ func (c *client) want(text string) {
 	}
 }
 
-// do sends a command and checks the reply.
 func (c *client) do(command, answer string) {
 	c.tb.Helper()
 	c.send(command)
@@ -237,7 +235,6 @@ func (r *rig) conn() *socket {
 	return nil
 }
 
-// wantConns checks that the server has n connections.
 func (r *rig) wantConns(n int) {
 	r.tb.Helper()
 	r.slots.Lock()
@@ -271,7 +268,6 @@ func (c *client) line(prefix string) string {
 	}
 }
 
-// stat requests stats and returns one value.
 func (c *client) stat(key string) (value string) {
 	c.tb.Helper()
 	c.send("stats\n")
@@ -292,7 +288,6 @@ func (c *client) stat(key string) (value string) {
 	return ""
 }
 
-// controlOf returns the access control for a configuration.
 func controlOf(t *testing.T, c access.Config) *access.Control {
 	t.Helper()
 	p, err := access.New(c)

@@ -92,7 +92,6 @@ func mustListen(t *testing.T, a Address) net.Listener {
 	return listeners[0]
 }
 
-// checkAccepts connects to l and accepts the connection.
 func checkAccepts(t *testing.T, l net.Listener, network, addr string) {
 	t.Helper()
 	out, err := net.Dial(network, addr)

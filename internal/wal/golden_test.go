@@ -73,7 +73,6 @@ func load(t testing.TB, all map[string][]byte) *memfs.FS {
 	return fsys
 }
 
-// goldenRecords are the records of the golden files.
 var goldenRecords = []string{"a", "eight by", "nine byte", strings.Repeat("x", 250), strings.Repeat("y", 100)}
 
 // The log writes the bytes of testdata/v4.golden. A change of these bytes needs a new
@@ -152,7 +151,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// mustOpen opens a log and replays it.
 func mustOpen(t testing.TB, fsys vfs.FS, opt Options) *Log {
 	t.Helper()
 	l, err := Open(fsys, testDir, opt)

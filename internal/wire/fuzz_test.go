@@ -64,7 +64,6 @@ func FuzzParseReply(f *testing.F) {
 	})
 }
 
-// appendReply appends r like a server.
 func appendReply(dst []byte, r *Reply) []byte {
 	switch form := replies[r.Kind].form; {
 	case form == formID, form == formMaybeID && r.ID != 0:

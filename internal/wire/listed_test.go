@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// parseListed returns copies of the jobs in data.
 func parseListed(data []byte) (jobs []ListedJob, err error) {
 	err = ParseListed(data, func(j *ListedJob) {
 		c := *j

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// okReply returns a reply with data.
 func okReply(data string) string {
 	return "OK " + strconv.Itoa(len(data)) + "\r\n" + data + "\r\n"
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// serveTLS starts a server with the given TLS configuration.
 func serveTLS(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -215,7 +215,6 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// token returns a file with a token.
 func (h *home) token(t *testing.T) (file string) {
 	t.Helper()
 	token, err := h.directory.NewToken(time.Now())

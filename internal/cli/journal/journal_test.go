@@ -95,7 +95,6 @@ func matches(text, pattern string) bool {
 	return regexp.MustCompile(`(?m)` + pattern).MatchString(text)
 }
 
-// says checks that a text matches each pattern.
 func says(t *testing.T, text string, patterns ...string) {
 	t.Helper()
 	for _, p := range patterns {

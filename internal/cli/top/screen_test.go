@@ -116,7 +116,6 @@ type screen struct {
 	ended  chan error
 }
 
-// show starts the view in a terminal of the given size.
 func show(t *testing.T, server *fakeServer, width, height int) *screen {
 	t.Helper()
 	t.Setenv("TERM", "xterm")
@@ -167,7 +166,6 @@ func (s *screen) text() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// wait waits until the screen contains a text.
 func (s *screen) wait(part string) {
 	s.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(s.text(), part); time.Sleep(5 * time.Millisecond) {

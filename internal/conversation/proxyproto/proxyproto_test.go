@@ -9,7 +9,6 @@ import (
 	"testing/iotest"
 )
 
-// v2 returns a header of version 2.
 func v2(command, family byte, rest string) string {
 	return signature2 + string([]byte{command, family, byte(len(rest) >> 8), byte(len(rest))}) + rest
 }

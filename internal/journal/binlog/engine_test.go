@@ -39,7 +39,6 @@ func readWhole(tb rapid.TB, fsys vfs.FS, dir string, opt Options) (*engine.Engin
 	return eng, report
 }
 
-// jobsOf returns the jobs of an engine.
 func jobsOf(eng *engine.Engine) map[uint64]engine.Change {
 	jobs := make(map[uint64]engine.Change)
 	for c := range eng.Snapshots {
@@ -49,7 +48,6 @@ func jobsOf(eng *engine.Engine) map[uint64]engine.Change {
 	return jobs
 }
 
-// engineOf returns an engine with the given jobs.
 func engineOf(changes ...engine.Change) *engine.Engine {
 	eng := engine.New(engine.Options{})
 	for _, c := range changes {

@@ -211,7 +211,6 @@ func (s *server) awaitNobody(t *testing.T) {
 	}
 }
 
-// sockets returns the number of the server's sockets.
 func (s *server) sockets(t *testing.T) (n int) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.pid))

@@ -77,7 +77,6 @@ func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired
 	return fired
 }
 
-// mustBeOf checks that the fault caused the error.
 func (w *world) mustBeOf(fault faultfs.Fault, err error) {
 	w.t.Helper()
 	if !errors.Is(err, fault.Err) {
@@ -154,7 +153,6 @@ func (w *world) heals() {
 	}
 }
 
-// state returns the server's state.
 func (w *world) state() (s *state) {
 	w.broker.Call(func(e *engine.Engine, _ int64) { s = stateOf(e, w.epoch) })
 	synctest.Wait()

@@ -174,7 +174,6 @@ func (s *state) clone() *state {
 	return &state{maps.Clone(s.jobs), maps.Clone(s.pauses), maps.Clone(s.set), s.last, s.exact}
 }
 
-// stateOf returns the state of an engine.
 func stateOf(e *engine.Engine, epoch int64) *state {
 	s := newState()
 	for c := range e.Snapshots {

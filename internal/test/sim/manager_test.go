@@ -33,7 +33,6 @@ var (
 	}
 )
 
-// on returns the person's rights on a tube.
 func (p *person) on(tube string) rights.Set {
 	if p.tubes != "*" && p.tubes != tube {
 		return rights.None

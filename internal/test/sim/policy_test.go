@@ -39,7 +39,6 @@ var byLength = &engine.Key{Name: "length", Of: func(_ *[]byte, body []byte) ([]b
 // A onceWorker waits for jobs and records the jobs that it receives.
 type onceWorker struct{ given *[]uint64 }
 
-// WaitOver implements engine.Waiter.
 func (w onceWorker) WaitOver(job engine.Job, o engine.Outcome) {
 	if o == engine.OK {
 		*w.given = append(*w.given, job.ID)
@@ -235,7 +234,6 @@ func livesOnceLate(t *testing.T, name string, seed uint64, hasty bool) (twice in
 // onceText are policies that permit one attempt for patterns with the text "once".
 type onceText map[string]string
 
-// Of implements engine.Policies.
 func (p onceText) Of(tube string) *engine.Policy {
 	if p[tube] == "once" || p["*"] == "once" {
 		return &engine.Policy{MaxAttempts: 1}
@@ -243,7 +241,6 @@ func (p onceText) Of(tube string) *engine.Policy {
 	return nil
 }
 
-// With implements engine.Policies.
 func (p onceText) With(pattern, text string) engine.Policies {
 	return onceText{pattern: text}
 }

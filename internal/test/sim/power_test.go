@@ -23,7 +23,6 @@ func eachSeed(t *testing.T, usual int, life func(t *testing.T, name string, seed
 	}, failed...)
 }
 
-// anyOptions draws the options of a journal.
 func anyOptions(seed uint64) journal.Options {
 	rng := newRand(^seed)
 	opt := journal.Options{SegmentSize: 512 << rng.IntN(8)}

@@ -142,7 +142,6 @@ func (w *world) loseFile() {
 	w.calm()
 }
 
-// cut truncates a file to a random length.
 func (w *world) cut(name string) error {
 	f, err := w.disk.OpenWrite(name)
 	if err != nil {

@@ -16,7 +16,6 @@ type workload struct {
 	habits
 }
 
-// habits are the parameters of a workload.
 type habits struct {
 	largest int    // maximum length of most bodies; a few are longer
 	many    uint64 // above this number of jobs, it deletes more than it puts

@@ -93,7 +93,6 @@ func (w *world) start() (*state, error) {
 	return found, nil
 }
 
-// check checks all invariants.
 func (w *world) check(e *engine.Engine) {
 	w.t.Helper()
 	err := e.Check()
@@ -212,7 +211,6 @@ func (w *world) within(f func()) {
 	synctest.Wait()
 }
 
-// stats returns the journal's statistics.
 func (w *world) stats() (st journal.Stats) {
 	w.within(func() { st = w.journal.Stats() })
 	return st

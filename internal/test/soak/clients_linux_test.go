@@ -44,7 +44,6 @@ func (c *group) begin() *load {
 	return l
 }
 
-// end stops the clients and waits for them.
 func (l *load) end() {
 	l.once.Do(func() { close(l.stop) })
 	l.done.Wait()
@@ -103,7 +102,6 @@ func (k *clients) disconnect() {
 	k.conn, k.held = nil, nil
 }
 
-// connect connects to the next member.
 func (k *clients) connect() bool {
 	if k.conn != nil {
 		return true

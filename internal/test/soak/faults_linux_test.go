@@ -15,7 +15,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// serverFaults are the faults of a single server.
 var serverFaults = []fault{
 	{"stopped and continued", nil, func(c *group) {
 		p := c.members[0].srv.Cmd.Process

@@ -267,7 +267,6 @@ func (p *process) start() (err error) {
 	return err
 }
 
-// dial connects to a running member.
 func (p *process) dial() net.Conn {
 	conn, err := net.Dial("tcp", p.clients)
 	if err != nil {
@@ -276,7 +275,6 @@ func (p *process) dial() net.Conn {
 	return conn
 }
 
-// stats returns the server's statistics.
 func (p *process) stats() map[string]string {
 	conn := p.dial()
 	defer conn.Close()
@@ -296,14 +294,12 @@ func (p *process) stats() map[string]string {
 
 func (p *process) kill() { p.srv.Kill() }
 
-// terminate stops the member with SIGTERM.
 func (p *process) terminate() {
 	if err := p.srv.Stop(); err != nil {
 		p.c.s.t.Error(err)
 	}
 }
 
-// next returns another member.
 func (p *process) next() *process {
 	i := slices.Index(p.c.members, p)
 	return p.c.members[(i+1)%len(p.c.members)]
@@ -329,7 +325,6 @@ func (c *group) restart() {
 	until(c.s.t, "a leader answers", func() bool { return k.do("peek", 1) })
 }
 
-// stop stops all members.
 func (c *group) stop() {
 	if c.stopped {
 		return
@@ -399,7 +394,6 @@ func (c *group) leaderBut(p *process) *process {
 	return nil
 }
 
-// idOf returns the id of a member.
 func (c *group) idOf(p *process) (id uint64) {
 	until(c.s.t, "the leader lists "+p.addr, func() bool {
 		st, ok := c.leader().status()
@@ -416,7 +410,6 @@ func (c *group) idOf(p *process) (id uint64) {
 	return id
 }
 
-// leader waits for a leader and returns it.
 func (c *group) leader() *process { return c.awaitLeaderBut(nil) }
 
 func (c *group) awaitLeaderBut(p *process) (leader *process) {
@@ -532,7 +525,6 @@ func (c *group) compare() {
 	}
 }
 
-// liveJobs returns a line for each job of a dump.
 func liveJobs(t *testing.T, dump []byte) (lines []string) {
 	for line := range strings.Lines(string(dump)) {
 		var j struct {

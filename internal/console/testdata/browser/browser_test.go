@@ -130,7 +130,6 @@ func (s *server) say(command string, body ...string) string {
 	return strings.TrimSpace(line)
 }
 
-// patch sends a PATCH to the API.
 func (s *server) patch(path, body string) { s.t.Helper(); s.change(http.MethodPatch, path, body) }
 
 func (s *server) change(method, path, body string) {
@@ -205,7 +204,6 @@ func (s *server) put(tube, body string, n int) {
 	}
 }
 
-// browse returns a context of a new tab.
 func browse(t *testing.T, options ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	options = append(append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
@@ -251,7 +249,6 @@ func watchHosts(t *testing.T, ctx context.Context) {
 	})
 }
 
-// do runs steps in the browser.
 func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	if err := chromedp.Do(ctx, steps...); err != nil {

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// members starts a cluster of three members, led by the first.
 func members(t *testing.T) []*server {
 	t.Helper()
 	dir := t.TempDir()

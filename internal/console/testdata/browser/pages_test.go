@@ -191,7 +191,6 @@ func lookAt(t *testing.T, ctx context.Context, program, what string) {
 	}
 }
 
-// evalLater returns the result of a promise.
 func evalLater[T any](t *testing.T, ctx context.Context, promise string) T {
 	t.Helper()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](promise, chromedp.EvalAwaitPromise))

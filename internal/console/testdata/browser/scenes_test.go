@@ -110,7 +110,6 @@ func disaster(t *testing.T) *server {
 	return s
 }
 
-// selfSigned returns a certificate that expires at end, and its key.
 func selfSigned(t *testing.T, end time.Time) (certificate, key string) {
 	t.Helper()
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

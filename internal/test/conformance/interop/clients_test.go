@@ -122,7 +122,6 @@ func stunnel(t *testing.T, addr string, s side) string {
 	return bound[1]
 }
 
-// say sends text and returns all data that arrives.
 func say(nc net.Conn, text string) (string, error) {
 	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
 		return "", err
