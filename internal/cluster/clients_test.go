@@ -82,7 +82,7 @@ func (f *front) follow(settled bool) {
 	defer f.following.Unlock()
 	if lead := f.member.Lead(); !f.leads || lead.Epoch != 0 || settled {
 		f.leads = lead.Epoch != 0
-		f.Follow(server.Leadership{Here: f.leads, Leader: lead.Leader, Term: lead.Term})
+		f.Follow(server.Leadership(lead))
 	}
 }
 

@@ -112,7 +112,7 @@ func (s *peerTable) heardOf(id uint64, message *raftpb.Message) {
 	if message.GetType() != raftpb.MsgAppResp || message.GetReject() {
 		return
 	}
-	if leader, term := s.m.raft.core.Leader(); leader != s.m.opt.Self.ID || message.GetTerm() != term {
+	if lead := s.m.raft.core.Lead(); lead.Leader != s.m.opt.Self.ID || message.GetTerm() != lead.Term {
 		return
 	}
 	if term, err := s.m.log.Term(message.GetIndex()); err == nil {

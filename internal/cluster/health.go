@@ -122,7 +122,7 @@ func (r *raftLoop) stepsDown(now int64) (silent bool) {
 	}
 	to, silent := h.stepDown(now, candidacy{
 		leader:       true,
-		active:       r.core.Epoch() != 0,
+		active:       r.core.Lead().Epoch != 0,
 		transferring: r.transfer.to != 0 || s.LeadTransferee != 0,
 		others:       len(s.Config.Voters[0]) > 1,
 		best:         r.transferTarget(anyVoter),

@@ -41,7 +41,7 @@ func (r *raftLoop) takePayload(msg *raftpb.Message) {
 	if msg.Context = msg.Context[:begin]; begin == 0 {
 		msg.Context = nil // Raft uses nil for an empty context
 	}
-	if _, term := r.core.Leader(); msg.GetTerm() < term {
+	if term := r.core.Lead().Term; msg.GetTerm() < term {
 		return
 	}
 	r.m.clock.hear(int64(binary.LittleEndian.Uint64(payload)), r.mayBeLate(msg.GetFrom()))

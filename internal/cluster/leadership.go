@@ -8,15 +8,12 @@ import (
 
 	"go.etcd.io/raft/v3"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // A Leadership is this member's view of the leadership.
-type Leadership struct {
-	Leader uint64 // id, or 0 if unknown
-	Term   uint64
-	Epoch  uint64 // not 0 if this member decides; unique in the process
-}
+type Leadership = core.Leadership
 
 // Installing reports whether the member installs a snapshot. Its engine is then empty.
 func (l *lifecycle) Installing() bool { return l.currentPhase() == installing }
@@ -29,14 +26,14 @@ func (t *turn) beginEpoch(now int64) (next int64) {
 	if t.m.phase != activating || t.m.shared.offered() == 0 {
 		return engine.Never
 	}
-	t.epoch = t.m.shared.epoch
+	t.epoch = t.m.shared.lead.Epoch
 	before := t.m.clock.time()
 	t.m.clock.notBefore(t.applied.Stamp + 1)
 	if jump := t.m.clock.time() - before; jump > int64(time.Hour) {
 		t.m.opt.Logger.Warn("the cluster's time is far ahead of this machine's clock", "by", time.Duration(jump))
 	}
-	t.m.opt.Logger.Info("this member leads the cluster", "term", t.m.shared.term, "entry", t.applied.Index)
-	t.m.lead(t.epoch)
+	t.m.opt.Logger.Info("this member leads the cluster", "term", t.m.shared.lead.Term, "entry", t.applied.Index)
+	t.m.lead()
 	return min(now, t.m.clock.engine()) // jobs that are due
 }
 

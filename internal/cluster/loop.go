@@ -15,7 +15,7 @@ type raftLoop struct {
 	peerTable
 
 	core         *core.Core
-	ledSince     int64             // time at which shared.leader last changed, on Options.Now
+	ledSince     int64             // time at which shared.lead.Leader last changed, on Options.Now
 	clockSource  uint64            // the leader whose time the clock has; this member, if it used the majority's clocks; or 0
 	minMatch     uint64            // all members have the log at least up to here
 	minReachable uint64            // the same for members that the leader can reach; at a follower, the start of the leader's log
@@ -101,9 +101,8 @@ func (r *raftLoop) work() {
 // publish shares the core's state with the other goroutines.
 func (r *raftLoop) publish() {
 	c := r.core
-	leader, term := c.Leader()
-	now := shared{leader, term, c.Epoch(), r.transfer.to != 0, c.Committed(), c.Confirmed(), c.LeasedUntil()}
-	if now.epoch != 0 && r.clockSource == 0 {
+	now := shared{c.Lead(), r.transfer.to != 0, c.Committed(), c.Confirmed(), c.LeasedUntil()}
+	if now.lead.Epoch != 0 && r.clockSource == 0 {
 		r.agreeOnTime()
 	}
 	r.m.mu.Lock()
@@ -116,18 +115,18 @@ func (r *raftLoop) publish() {
 	}
 	before := r.m.shared
 	r.m.shared = now
-	if now.leader != before.leader {
+	if now.lead.Leader != before.lead.Leader {
 		r.ledSince = r.m.opt.Now()
 	}
-	if now.leader != before.leader || now.term != before.term || now.epoch != before.epoch {
+	if now.lead != before.lead {
 		r.note()
 	}
 	switch {
-	case r.m.phase == leading && now.offered() != r.m.epoch:
+	case r.m.phase == leading && now.offered() != r.m.proposals.epoch:
 		r.m.drain()
-	case r.m.phase == following && now.leader == r.m.opt.Self.ID:
+	case r.m.phase == following && now.lead.Leader == r.m.opt.Self.ID:
 		r.m.activate()
-	case r.m.phase == activating && now.leader != r.m.opt.Self.ID:
+	case r.m.phase == activating && now.lead.Leader != r.m.opt.Self.ID:
 		r.m.follow()
 	case r.m.phase == activating:
 		signal(r.m.turns)
@@ -158,7 +157,7 @@ func (r *raftLoop) give(apply []core.Apply) {
 	pause := leaderPause
 	switch {
 	case r.m.phase == leading:
-	case r.m.phase == activating, r.m.shared.leader == 0:
+	case r.m.phase == activating, r.m.shared.lead.Leader == 0:
 		signal(r.m.turns) // clients wait until all entries are applied
 		return
 	default:

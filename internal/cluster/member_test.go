@@ -337,7 +337,7 @@ func TestResignBeforeEngine(t *testing.T) {
 			m.mail.post(func() {
 				time.Sleep(time.Millisecond) // a turn applies it meanwhile, and what the core hears of that is in the mailbox
 				m.mail.post(func() {
-					if c := m.raft.core; c.Epoch() != 0 && !resigned {
+					if c := m.raft.core; c.Lead().Epoch != 0 && !resigned {
 						c.Resign()
 						resigned = true
 					}

@@ -108,7 +108,7 @@ func (m *Member) Remove(ctx context.Context, id uint64) error {
 func (m *Member) changeMembers(f func() error) (err error) {
 	if !m.inLoop(func() {
 		switch {
-		case m.raft.core.Epoch() == 0:
+		case m.raft.core.Lead().Epoch == 0:
 			err = ErrNotLeader
 		case m.raft.transfer.to != 0:
 			err = ErrBusy
@@ -135,7 +135,7 @@ func (r *raftLoop) proposeChanges(members []raftlog.MemberInfo, changes ...*raft
 		last = max(last, k.Number)
 	}
 	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(members, last)}
-	return r.core.ProposeConf(r.core.Epoch(), cc)
+	return r.core.ProposeConf(r.core.Lead().Epoch, cc)
 }
 
 // await waits until wanted returns true, or until this member no longer leads.
@@ -197,7 +197,7 @@ func (r *raftLoop) manage() {
 			p.goalSince, p.late = 0, false
 		}
 	}
-	if r.core.Epoch() == 0 {
+	if r.core.Lead().Epoch == 0 {
 		clear(r.promoteAt)
 		return
 	}

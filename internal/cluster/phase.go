@@ -57,8 +57,7 @@ type lifecycle struct {
 
 	mu            sync.Mutex
 	phase         phase
-	epoch         uint64        // of leadership, while leading and draining; otherwise 0
-	proposals     proposals     // of that epoch
+	proposals     proposals     // of the epoch, while leading and draining
 	shared        shared        // set by the raft loop
 	changed       sync.Cond     // signals changes of shared
 	queue         applyQueue    // from the raft loop to the turn
@@ -71,8 +70,7 @@ type lifecycle struct {
 
 // shared is the core's state as published by the raft loop.
 type shared struct {
-	leader, term uint64
-	epoch        uint64 // in force in the core, or 0
+	lead         Leadership
 	transferring bool   // a transfer is in progress, so the epoch must end
 	committed    uint64 // number of committed proposals of the epoch
 	confirmed    uint64 // the last question that a majority has answered
@@ -84,7 +82,7 @@ func (s *shared) offered() uint64 {
 	if s.transferring {
 		return 0
 	}
-	return s.epoch
+	return s.lead.Epoch
 }
 
 // enter begins a phase. The caller holds mu.
@@ -99,9 +97,9 @@ func (l *lifecycle) enter(p phase) {
 // follow enters following: the engine contains exactly the applied entries. The caller
 // holds mu.
 func (l *lifecycle) follow() {
-	l.epoch, l.proposals = 0, proposals{}
+	l.proposals = proposals{}
 	l.enter(following)
-	if l.shared.leader == l.self {
+	if l.shared.lead.Leader == l.self {
 		l.activate()
 	}
 }
@@ -113,10 +111,10 @@ func (l *lifecycle) activate() {
 	signal(l.turns)
 }
 
-// lead enters leading: the engine decides in an epoch. The caller is a turn, and holds
-// mu.
-func (l *lifecycle) lead(epoch uint64) {
-	l.epoch, l.proposals = epoch, proposals{}
+// lead enters leading: the engine decides in the epoch of shared. The caller is a turn,
+// and holds mu.
+func (l *lifecycle) lead() {
+	l.proposals = proposals{epoch: l.shared.lead.Epoch}
 	l.enter(leading)
 }
 
@@ -130,14 +128,14 @@ func (l *lifecycle) drain() {
 // load enters loading: the engine has changes that may never be committed, so a new
 // engine is made. The caller is broker.Replace, and holds mu.
 func (l *lifecycle) load() {
-	l.epoch, l.proposals = 0, proposals{}
+	l.proposals = proposals{}
 	l.enter(loading)
 }
 
 // install enters installing: a snapshot replaces the journal. The caller is
 // broker.Replace, and holds mu.
 func (l *lifecycle) install() {
-	l.epoch, l.proposals = 0, proposals{}
+	l.proposals = proposals{}
 	l.enter(installing)
 }
 
@@ -182,9 +180,9 @@ func (l *lifecycle) Watch() <-chan struct{} {
 // updateLead updates Lead. Its epoch is set only while the engine decides. The caller
 // holds mu.
 func (l *lifecycle) updateLead() {
-	now := Leadership{Leader: l.shared.leader, Term: l.shared.term}
-	if l.phase == leading {
-		now.Epoch = l.epoch
+	now := l.shared.lead
+	if l.phase != leading {
+		now.Epoch = 0
 	}
 	if now != l.known {
 		l.known = now

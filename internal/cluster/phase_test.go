@@ -25,9 +25,9 @@ func TestPhases(t *testing.T) {
 		to   string // "." stays, "!" panics, else the first letter; by phase before, in their order
 	}{
 		{"follow", (*lifecycle).follow, "f!f!ff!"},
-		{"follow at Raft's leader", func(m *lifecycle) { m.shared.leader = 1; m.follow() }, "a!a!aa!"},
+		{"follow at Raft's leader", func(m *lifecycle) { m.shared.lead.Leader = 1; m.follow() }, "a!a!aa!"},
 		{"activate", (*lifecycle).activate, "!a!!!!!"},
-		{"lead", func(m *lifecycle) { m.lead(7) }, "!!l!!!!"},
+		{"lead", func(m *lifecycle) { m.shared.lead.Epoch = 7; m.lead() }, "!!l!!!!"},
 		{"drain", (*lifecycle).drain, "!!!d!!!"},
 		{"load", (*lifecycle).load, "!!!!o!!"},
 		{"install", (*lifecycle).install, "iii!i!!"},
@@ -40,7 +40,7 @@ func TestPhases(t *testing.T) {
 			m.ctx, m.end = context.WithCancel(t.Context())
 			m.self, m.logger = 1, slog.New(slog.DiscardHandler)
 			if m.changed.L = &m.mu; m.phase == leading || m.phase == draining {
-				m.epoch = 3
+				m.proposals.epoch = 3
 			}
 			panicked := false
 			func() {
@@ -70,19 +70,19 @@ func (m *Member) checkPhase() error {
 		what    string
 		is, may bool
 	}{
-		{"it has an epoch", m.epoch != 0, m.phase == leading || m.phase == draining || m.phase == failed},
-		{"it has none", m.epoch == 0, m.phase != leading && m.phase != draining},
+		{"it has an epoch", m.proposals.epoch != 0, m.phase == leading || m.phase == draining || m.phase == failed},
+		{"it has none", m.proposals.epoch == 0, m.phase != leading && m.phase != draining},
 		{"Lead says that it leads", m.known.Epoch != 0, m.phase == leading},
 		{"Lead does not say that it leads", m.known.Epoch == 0, m.phase != leading},
-		{"the core is in its epoch", m.shared.offered() == m.epoch, m.phase != draining},
-		{"the core is in another epoch", m.shared.offered() != m.epoch, m.phase != leading},
-		{"it is Raft's leader", m.shared.leader == m.opt.Self.ID, m.phase != following && m.phase != failed},
-		{"it is not Raft's leader", m.shared.leader != m.opt.Self.ID, m.phase != activating && m.phase != leading},
-		{"something is proposed", len(m.proposals.pending) > 0, m.epoch != 0},
+		{"the core is in its epoch", m.shared.offered() == m.proposals.epoch, m.phase != draining},
+		{"the core is in another epoch", m.shared.offered() != m.proposals.epoch, m.phase != leading},
+		{"it is Raft's leader", m.shared.lead.Leader == m.opt.Self.ID, m.phase != following && m.phase != failed},
+		{"it is not Raft's leader", m.shared.lead.Leader != m.opt.Self.ID, m.phase != activating && m.phase != leading},
+		{"something is proposed", len(m.proposals.pending) > 0, m.proposals.epoch != 0},
 		{"it has failed", m.err != nil, m.phase == failed},
 	} {
 		if c.is && !c.may {
-			return fmt.Errorf("%s, and %s: %+v, epoch %d, %+v", phaseNames[m.phase], c.what, m.shared, m.epoch, m.known)
+			return fmt.Errorf("%s, and %s: %+v, epoch %d, %+v", phaseNames[m.phase], c.what, m.shared, m.proposals.epoch, m.known)
 		}
 	}
 	return nil

@@ -158,7 +158,7 @@ func TestPlanted(t *testing.T) {
 // skipLast drops the last entry of an earlier term if it would be applied together with
 // the first entry of this term.
 func skipLast(m *Member, apply []core.Apply) []core.Apply {
-	if lead, _ := m.raft.core.Leader(); lead != m.opt.Self.ID {
+	if lead := m.raft.core.Lead().Leader; lead != m.opt.Self.ID {
 		return apply
 	}
 	for i := range apply {
@@ -290,7 +290,7 @@ func dropEntry(sim *simulation) {
 	propose := func(entries ...[]byte) {
 		leader.member.mail.post(func() {
 			c := leader.member.raft.core
-			c.Propose(c.Epoch(), entries...)
+			c.Propose(c.Lead().Epoch, entries...)
 		})
 		time.Sleep(10 * time.Millisecond)
 	}

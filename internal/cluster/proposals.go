@@ -6,6 +6,7 @@ import (
 
 // proposals are the entries of an epoch's turns. lifecycle.mu guards them.
 type proposals struct {
+	epoch   uint64        // 0 if the engine does not decide
 	last    uint64        // number of the last flushed entry
 	flushed [][]byte      // the last entries, not yet proposed
 	pending []pendingTurn // turns that are flushed and not committed, in order
@@ -36,7 +37,7 @@ const (
 func (l *lifecycle) mayPropose(epoch uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return epoch != 0 && l.shared.epoch == epoch
+	return epoch != 0 && l.shared.lead.Epoch == epoch
 }
 
 // isLeased reports whether the lease rules out another leader.
@@ -52,8 +53,8 @@ func (l *lifecycle) isLeased() bool {
 func (l *lifecycle) awaitRoom() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := &l.proposals.weight
-	for l.epoch != 0 && l.shared.epoch == l.epoch && (w.bytes > maxPendingBytes || w.changes > maxPendingChanges) {
+	p := &l.proposals
+	for p.epoch != 0 && p.epoch == l.shared.lead.Epoch && (p.weight.bytes > maxPendingBytes || p.weight.changes > maxPendingChanges) {
 		l.propose()
 		l.changed.Wait()
 	}
@@ -63,7 +64,7 @@ func (l *lifecycle) awaitRoom() {
 func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shared.epoch != epoch {
+	if l.shared.lead.Epoch != epoch {
 		return false
 	}
 	p := &l.proposals
@@ -77,7 +78,7 @@ func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
 
 // propose proposes the flushed entries. The caller holds mu.
 func (l *lifecycle) propose() {
-	epoch, entries := l.epoch, l.proposals.flushed
+	epoch, entries := l.proposals.epoch, l.proposals.flushed
 	if len(entries) == 0 {
 		return
 	}
@@ -89,8 +90,8 @@ func (l *lifecycle) propose() {
 // turns may never be committed. The caller holds mu.
 func (l *lifecycle) retire() {
 	p := &l.proposals
-	if l.shared.epoch != l.epoch {
-		*p = proposals{last: p.last, lost: p.lost || len(p.pending) > 0}
+	if p.epoch != l.shared.lead.Epoch {
+		*p = proposals{epoch: p.epoch, last: p.last, lost: p.lost || len(p.pending) > 0}
 		return
 	}
 	n := 0
@@ -107,12 +108,12 @@ func (l *lifecycle) retire() {
 func (l *lifecycle) commit() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	epoch, last := l.epoch, l.proposals.last
+	epoch, last := l.proposals.epoch, l.proposals.last
 	if epoch == 0 {
 		return nil // turns of the last epoch have failed
 	}
 	l.propose()
-	in := func() bool { return l.shared.epoch == epoch }
+	in := func() bool { return l.shared.lead.Epoch == epoch }
 	for in() && l.shared.committed < last {
 		l.changed.Wait()
 	}

@@ -34,7 +34,7 @@ import (
 // entries that the leader has cut.
 func (r *raftLoop) fetchSnapshot() {
 	m := r.m
-	from, _ := r.core.Leader()
+	from := r.core.Lead().Leader
 	if r.fetching || from == 0 || m.opt.Fetch == nil || !r.lacksQueue() {
 		return
 	}
@@ -152,7 +152,7 @@ func (r paced) Read(b []byte) (int, error) {
 // leader, because the message must come from a leader.
 func (r *raftLoop) offerSnapshot() {
 	s := r.fetched
-	if lead, _ := r.core.Leader(); s == nil || lead == 0 {
+	if lead := r.core.Lead().Leader; s == nil || lead == 0 {
 		return
 	}
 	r.fetched = nil

@@ -34,7 +34,7 @@ func (m *Member) Status() (Status, error) {
 // elect a leader before the others answer. It returns nil if this member does not lead.
 func (m *Member) Heard() (members []uint64) {
 	m.inLoop(func() {
-		if leader, _ := m.raft.core.Leader(); leader != m.opt.Self.ID {
+		if leader := m.raft.core.Lead().Leader; leader != m.opt.Self.ID {
 			return
 		}
 		since := m.raft.ledSince
@@ -59,7 +59,8 @@ func (r *raftLoop) status() Status {
 	raft := c.Status()
 	s := Status{Commit: raft.GetCommit(), At: r.m.opt.Now(), Contacts: make(map[uint64]int64, len(r.members))}
 	s.Self, s.Members = r.m.opt.Self.ID, []apitype.ClusterMember{}
-	s.Leader, s.Term = c.Leader()
+	lead := c.Lead()
+	s.Leader, s.Term = lead.Leader, lead.Term
 	now := s.At
 	s.Since = (now - r.ledSince) / int64(time.Second)
 	for _, k := range r.members {
@@ -151,7 +152,7 @@ func (m *Member) Ready() error {
 	switch {
 	case m.phase == failed:
 		return cmp.Or(m.err, ErrStopped)
-	case m.shared.leader == 0:
+	case m.shared.lead.Leader == 0:
 		return errors.New("cluster: this member has no leader")
 	case m.phase == installing:
 		return errors.New("cluster: this member is installing the whole queue")

@@ -18,7 +18,7 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 		if voters := m.raft.core.Status().Config.Voters[0]; to == self || !hasKey(voters, to) {
 			return fmt.Errorf("cluster: cannot transfer the leadership to %d; choose a reachable voter", to)
 		}
-		_, term = m.raft.core.Leader()
+		term = m.raft.core.Lead().Term
 		m.raft.startTransfer(to)
 		return nil
 	})
@@ -56,7 +56,7 @@ type transfer struct {
 // the leadership when all turns are settled. Without an epoch, the transfer happens at
 // once.
 func (r *raftLoop) startTransfer(to uint64) {
-	if r.core.Epoch() == 0 {
+	if r.core.Lead().Epoch == 0 {
 		r.core.Transfer(to)
 		return
 	}
@@ -70,7 +70,7 @@ func (r *raftLoop) finishTransfer() {
 	if r.transfer.to == 0 {
 		return
 	}
-	active, inTime := r.core.Epoch() != 0, r.m.opt.Now() < r.transfer.giveUpAt
+	active, inTime := r.core.Lead().Epoch != 0, r.m.opt.Now() < r.transfer.giveUpAt
 	if active && !r.transfer.settled && inTime {
 		return
 	}

@@ -22,7 +22,7 @@ import (
 //
 //  1. If epoch is not 0, the engine has the changes of all entries up to applied, its
 //     decisions in that epoch, and nothing else.
-//  2. epoch is lifecycle.epoch while the member is leading, and at most until the end of
+//  2. epoch is proposals.epoch while the member is leading, and at most until the end of
 //     the turn in which the member begins to drain.
 type turn struct {
 	m *Member

@@ -217,7 +217,7 @@ func (m *member) follow(settled bool) {
 		return // deposed follows
 	}
 	m.leads = lead.Epoch != 0
-	m.server.Follow(server.Leadership{Here: lead.Epoch != 0, Leader: lead.Leader, Term: lead.Term})
+	m.server.Follow(server.Leadership(lead))
 }
 
 // deposed is called when a leadership epoch has ended.

@@ -141,7 +141,7 @@ func (s *Server) prepare(c *socket) {
 // that is any loop. Otherwise the client is pending in the first loop, which also checks
 // whether a proxied client can start.
 func (s *Server) assign(c *socket) {
-	if s.opt.Cluster == nil || s.mu.lead.Here && !s.mu.gathering && c.proxied == nil {
+	if s.opt.Cluster == nil || s.mu.lead.here() && !s.mu.gathering && c.proxied == nil {
 		s.serveHere(c)
 		return
 	}

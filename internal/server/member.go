@@ -43,10 +43,13 @@ type Cluster struct {
 
 // A Leadership is a member's view of the current leader.
 type Leadership struct {
-	Here   bool   // this member is the active leader: clients are served here
 	Leader uint64 // id of the leader; 0 means none
 	Term   uint64
+	Epoch  uint64 // it is 0 unless this member is the active leader
 }
+
+// here reports whether this member is the active leader: it serves clients.
+func (l Leadership) here() bool { return l.Epoch != 0 }
 
 var (
 	errLeadership = errors.New("the leader of the cluster has changed")
@@ -69,13 +72,13 @@ func (s *Server) Follow(lead Leadership) {
 		}
 		s.mu.lead = lead
 		s.mu.leads++
-		if s.mu.gathering = s.opt.Cluster != nil && lead.Here && s.running.Err() == nil; s.mu.gathering {
+		if s.mu.gathering = s.opt.Cluster != nil && lead.here() && s.running.Err() == nil; s.mu.gathering {
 			s.wg.Add(1)
 			go s.gather(lead)
 		}
 		s.notifyLoops()
 	}
-	for !lead.Here && s.mu.sockets > 0 {
+	for !lead.here() && s.mu.sockets > 0 {
 		s.mu.left.Wait()
 	}
 	if changed && s.opt.Cluster != nil && len(s.mu.loops.all) > 0 {
@@ -123,7 +126,7 @@ func (s *Server) converse(c *socket) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := c.proxy; s.mu.lead.Here && s.running.Err() == nil {
+	if p := c.proxy; s.mu.lead.here() && s.running.Err() == nil {
 		s.serveHere(c)
 		p.loop.detach(c)
 		s.enter(c)

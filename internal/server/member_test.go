@@ -67,7 +67,7 @@ func (c *group) elect(leader uint64) {
 		}
 	}
 	if leader != 0 {
-		c.members[leader-1].Follow(Leadership{Here: true, Leader: leader, Term: c.term})
+		c.members[leader-1].Follow(Leadership{Leader: leader, Term: c.term, Epoch: 1})
 	}
 }
 

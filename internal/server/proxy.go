@@ -47,11 +47,11 @@ func (p *proxy) route() {
 	case s.gone:
 	case l.ending.stop:
 		l.end(s, conversation.ErrStopped)
-	case lead.Here && l.srv.isGathering():
+	case lead.here() && l.srv.isGathering():
 		p.pend()
-	case lead.Here && p.last != nil:
+	case lead.here() && p.last != nil:
 		l.resume([]*socket{s}, false)
-	case lead.Here:
+	case lead.here():
 		l.srv.shared.Memory.Set(&p.holding, s, 0)
 		if err := l.srv.converse(s); err != nil {
 			l.srv.reject(s.client, err)

@@ -202,7 +202,7 @@ func TestHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.step()
-	r.Follow(Leadership{Here: true, Leader: 1, Term: 1})
+	r.Follow(Leadership{Leader: 1, Term: 1, Epoch: 1})
 	r.eventually("the leader has gathered its clients", func() bool {
 		l.mail.Lock()
 		defer l.mail.Unlock()
@@ -242,7 +242,7 @@ func TestHandOverWhileStopping(t *testing.T) {
 	first := all[0]
 	first.driving.Lock()
 	first.step()
-	r.Follow(Leadership{Here: true, Leader: 1, Term: 1})
+	r.Follow(Leadership{Leader: 1, Term: 1, Epoch: 1})
 	r.stop()
 	all[1].run()
 	s.proxy.route()

@@ -241,7 +241,7 @@ func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 func (s *Server) startResuming(clients []resuming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.mu.lead.Here || s.running.Err() != nil {
+	if !s.mu.lead.here() || s.running.Err() != nil {
 		return false
 	}
 	s.mu.resuming = true

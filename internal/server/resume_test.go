@@ -71,7 +71,7 @@ func (c *group) change(leader uint64) {
 			r.Follow(Leadership{Leader: leader, Term: c.term})
 		}
 	}
-	c.members[leader-1].Follow(Leadership{Here: true, Leader: leader, Term: c.term})
+	c.members[leader-1].Follow(Leadership{Leader: leader, Term: c.term, Epoch: 1})
 	synctest.Wait()
 }
 
@@ -200,7 +200,7 @@ func TestClaimsBeforeService(t *testing.T) {
 					to.Write(header)
 				}
 				c.term, c.heard = 7, []uint64{3}
-				leader.Follow(Leadership{Here: true, Leader: 1, Term: 7})
+				leader.Follow(Leadership{Leader: 1, Term: 7, Epoch: 1})
 				other := leader.dial()
 				other.send("reserve\n")
 				var claims []*client

@@ -18,7 +18,7 @@ var ErrContradiction = errors.New("core: another member's log contradicts this m
 func (c *Core) checkAgreed(m *raftpb.Message) error {
 	ok := true
 	switch {
-	case m.GetTerm() < c.term:
+	case m.GetTerm() < c.lead.Term:
 	case m.GetType() == raftpb.MsgApp:
 		ok = c.agrees(m.GetIndex(), m.GetLogTerm())
 		for _, e := range m.GetEntries() {

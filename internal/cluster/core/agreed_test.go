@@ -14,7 +14,7 @@ func TestContradiction(t *testing.T) {
 	m := others[0]
 	leader.do(0, func() { leader.ask(put) })
 	sim.run(sim.now + second)
-	at, term := m.core.Applied(), m.core.term
+	at, term := m.core.Applied(), m.core.lead.Term
 	message := func(kind raftpb.MessageType, from, to *member, index, logTerm uint64, entries ...*raftpb.Entry) *raftpb.Message {
 		return &raftpb.Message{Type: kind.Enum(), From: &from.id, To: &to.id, Term: &term, Index: &index, LogTerm: &logTerm, Entries: entries}
 	}

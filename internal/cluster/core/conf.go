@@ -16,7 +16,7 @@ var ErrChanging = errors.New("core: another change of the members is in progress
 // Raft would replace that by an entry without data, which has a meaning in this package.
 func (c *Core) ProposeConf(epoch uint64, cc *raftpb.ConfChangeV2) error {
 	switch {
-	case epoch == 0 || epoch != c.epoch:
+	case epoch == 0 || epoch != c.lead.Epoch:
 		return ErrDeposed
 	case c.confAsk || len(c.node.Status().Config.Voters[1]) > 0:
 		return ErrChanging
@@ -38,7 +38,7 @@ func (c *Core) didChange(e *raftpb.Entry) {
 	cc := confChange(e)
 	c.confDone, c.confAsk = e.GetIndex(), false
 	c.conf = c.node.ApplyConfChange(cc)
-	if c.epoch != 0 && c.lease.underWay {
+	if c.lead.Epoch != 0 && c.lease.underWay {
 		// The change may have removed the member whose answer was awaited. If one voter
 		// is left, Raft would wait for the answer forever.
 		c.ask(c.lease.askedAt)

@@ -52,6 +52,13 @@ const (
 	maxApplying      = 4 << 20  // bytes of entries in one batch of applied entries
 )
 
+// A Leadership is a member's view of the leadership.
+type Leadership struct {
+	Leader uint64 // id, or 0 if unknown
+	Term   uint64
+	Epoch  uint64 // unique in the process; it is 0 unless this member decides
+}
+
 // A Core is the part of a member that runs Raft. Only one goroutine at a time may call
 // its methods. Moments are nanoseconds of a clock that never stops and never goes back.
 type Core struct {
@@ -59,17 +66,14 @@ type Core struct {
 	log  Log
 	node *raft.RawNode
 
-	// The last observed state of Raft.
-	term  uint64
-	state raft.StateType
-	lead  uint64
+	lead  Leadership     // leader and term of the last observed state of Raft
+	state raft.StateType // of the last observed state
 
 	// Invariants:
-	//  1. epoch != 0 only if state is Leader and noopsApplied >= noopsNeeded.
+	//  1. lead.Epoch != 0 only if state is Leader and noopsApplied >= noopsNeeded.
 	//  2. epochs only grows; each number of an epoch was given once.
 	//  3. noopsApplied and noopsNeeded count from the beginning of the term. The leader
 	//     proposes the first entry without data of a term; Reloaded proposes the others.
-	epoch        uint64 // in force, or 0
 	epochs       uint64
 	noopsApplied int // applied entries of this term without data
 	noopsNeeded  int // number of them that the next epoch requires
@@ -162,9 +166,9 @@ func (s storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 // Tick must be called about every Options.Tick. The caller must not repeat missed ticks.
 func (c *Core) Tick(now int64) {
 	c.ticks++
-	c.work.Send = append(c.work.Send, c.delayed.take(c.term)...)
+	c.work.Send = append(c.work.Send, c.delayed.take(c.lead.Term)...)
 	switch {
-	case c.lead == 0 && isAlone(c.opt.ID, c.log.State().Roles):
+	case c.lead.Leader == 0 && isAlone(c.opt.ID, c.log.State().Roles):
 		if c.state == raft.StateFollower {
 			c.node.Campaign() // this member has the only vote
 		}
@@ -176,7 +180,7 @@ func (c *Core) Tick(now int64) {
 	}
 	c.observe()
 	c.reactivate()
-	if c.epoch != 0 && !c.lease.underWay {
+	if c.lead.Epoch != 0 && !c.lease.underWay {
 		c.ask(now)
 	}
 	c.observe()
@@ -204,7 +208,7 @@ func (c *Core) Step(m *raftpb.Message) error {
 // Propose proposes entries that were decided in an epoch. No entry may be empty. If the
 // epoch ends before an entry is committed, the entry can still end up in the log.
 func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
-	if epoch == 0 || epoch != c.epoch {
+	if epoch == 0 || epoch != c.lead.Epoch {
 		return ErrDeposed
 	}
 	m := &raftpb.Message{From: &c.opt.ID, Type: raftpb.MsgProp.Enum()}
@@ -225,8 +229,8 @@ func (c *Core) Committed() uint64 { return c.proposals.committed }
 // Resign ends the epoch, although the member may continue to lead. The member can become
 // active again in this term only after Reloaded.
 func (c *Core) Resign() {
-	if c.epoch != 0 {
-		c.epoch, c.resigned, c.reloaded = 0, true, false
+	if c.lead.Epoch != 0 {
+		c.lead.Epoch, c.resigned, c.reloaded = 0, true, false
 	}
 }
 
@@ -254,7 +258,7 @@ func (c *Core) reactivate() {
 
 // Transfer transfers the leadership to another member if that member is up to date.
 func (c *Core) Transfer(to uint64) {
-	c.lease.forbid(c.term)
+	c.lease.forbid(c.lead.Term)
 	c.node.TransferLeader(to)
 	c.observe()
 }
@@ -298,17 +302,14 @@ func (c *Core) didApply(entries []*raftpb.Entry) {
 		switch {
 		case e.GetType() != raftpb.EntryNormal:
 			c.didChange(e)
-		case len(e.GetData()) == 0 && e.GetTerm() == c.term:
+		case len(e.GetData()) == 0 && e.GetTerm() == c.lead.Term:
 			c.noopsApplied++
 		}
 	}
 }
 
-// Epoch returns the number of the epoch in force, or 0.
-func (c *Core) Epoch() uint64 { return c.epoch }
-
-// Leader returns the id of the leader that this member follows, or 0, and the term.
-func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
+// Lead returns the current leadership.
+func (c *Core) Lead() Leadership { return c.lead }
 
 // Status returns Raft's status, with the progress of the other members at a leader.
 func (c *Core) Status() raft.Status { return c.node.Status() }

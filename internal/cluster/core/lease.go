@@ -33,7 +33,7 @@ func (o *Options) leaseTime() int64 { return int64(o.Tick) * leaseTicks * 9 / 10
 // nothing can be sent.
 func (c *Core) LeasedUntil() int64 {
 	l := &c.lease
-	if c.epoch == 0 || l.at == 0 || l.none == c.term {
+	if c.lead.Epoch == 0 || l.at == 0 || l.none == c.lead.Term {
 		return 0
 	}
 	return l.at + c.opt.leaseTime()
@@ -44,7 +44,7 @@ func (c *Core) LeasedUntil() int64 {
 // epoch.
 func (c *Core) Ask(now int64) uint64 {
 	l := &c.lease
-	if c.epoch == 0 {
+	if c.lead.Epoch == 0 {
 		return l.asked + 1 // never confirmed: the epoch has ended, so the reply is not sent
 	}
 	if l.underWay {
@@ -69,7 +69,7 @@ func (c *Core) ask(now int64) {
 // members, processes and terms.
 func (c *Core) context(number uint64) []byte {
 	var b []byte
-	for _, v := range [...]uint64{c.opt.ID, c.log.State().Starts, c.term, number} {
+	for _, v := range [...]uint64{c.opt.ID, c.log.State().Starts, c.lead.Term, number} {
 		b = binary.BigEndian.AppendUint64(b, v)
 	}
 	return b

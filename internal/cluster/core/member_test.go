@@ -291,7 +291,7 @@ func (m *member) rebuild() {
 
 // notice notices that an epoch has ended or begun.
 func (m *member) notice() {
-	epoch := m.core.Epoch()
+	epoch := m.core.Lead().Epoch
 	if epoch == m.epoch {
 		return
 	}
@@ -320,7 +320,7 @@ type op struct {
 // ask asks the member for something. It is a turn: the engine changes at once.
 func (m *member) ask(kind byte) {
 	sim := m.sim
-	if m.epoch == 0 || m.core.Epoch() != m.epoch {
+	if m.epoch == 0 || m.core.Lead().Epoch != m.epoch {
 		return
 	}
 	sim.ops++
@@ -373,7 +373,7 @@ func (m *member) leased() bool {
 // settle answers requests in order: a change when it is applied, and a read when all
 // before it is settled and no other member can be active.
 func (m *member) settle() {
-	for len(m.pending) > 0 && m.core.Epoch() == m.epoch {
+	for len(m.pending) > 0 && m.core.Lead().Epoch == m.epoch {
 		o := m.pending[0]
 		switch {
 		case o.kind != read:

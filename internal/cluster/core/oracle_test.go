@@ -54,7 +54,7 @@ func (sim *simulation) agree(m *member, f change) {
 }
 
 func (sim *simulation) active(m *member) {
-	_, term := m.core.Leader()
+	term := m.core.Lead().Term
 	if other, ok := sim.epochs[term]; ok && other != m.id {
 		sim.fail("members %d and %d are active in term %d", m.id, other, term)
 	}

@@ -210,11 +210,11 @@ func (sim *simulation) heal() {
 func (sim *simulation) String() string {
 	var b strings.Builder
 	for _, m := range sim.members {
-		lead, term := uint64(0), uint64(0)
+		var lead Leadership
 		if m.core != nil {
-			lead, term = m.core.Leader()
+			lead = m.core.Lead()
 		}
-		fmt.Fprintf(&b, "%d: up %v, epoch %d, leader %d in term %d, log to %v, applied %d, %d pending\n", m.id, m.up, m.epoch, lead, term, m.log.Last(), len(m.applied), len(m.pending))
+		fmt.Fprintf(&b, "%d: up %v, epoch %d, leader %d in term %d, log to %v, applied %d, %d pending\n", m.id, m.up, m.epoch, lead.Leader, lead.Term, m.log.Last(), len(m.applied), len(m.pending))
 	}
 	return b.String()
 }

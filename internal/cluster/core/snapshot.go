@@ -24,7 +24,7 @@ func (s storage) Snapshot() (*raftpb.Snapshot, error) {
 func (c *Core) offered(m *raftpb.Message) error {
 	at := m.GetSnapshot().GetMetadata()
 	err := c.Step(probe(m, at.GetIndex(), at.GetTerm()))
-	if err != nil || m.GetTerm() != c.term {
+	if err != nil || m.GetTerm() != c.lead.Term {
 		return err
 	}
 	c.lacks = at.GetIndex()
@@ -53,12 +53,12 @@ func (c *Core) LacksSnapshot() bool { return c.lacks > c.node.BasicStatus().GetC
 // accepts entries.
 func (c *Core) Restore(s *raftpb.Snapshot) bool {
 	c.gather()
-	if c.lead == 0 {
+	if c.lead.Leader == 0 {
 		return false
 	}
-	before, lead, term := len(c.work.Write), c.lead, c.term // the calls below change them
+	before, lead := len(c.work.Write), c.lead // the calls below change them
 	c.node.Step(&raftpb.Message{
-		Type: raftpb.MsgSnap.Enum(), From: &lead, To: &c.opt.ID, Term: &term, Snapshot: s,
+		Type: raftpb.MsgSnap.Enum(), From: &lead.Leader, To: &c.opt.ID, Term: &lead.Term, Snapshot: s,
 	}) // the messages and writes show Raft's decision
 	c.gather()
 	if !slices.ContainsFunc(c.work.Write[before:], func(w Write) bool { return w.Snapshot != nil }) {

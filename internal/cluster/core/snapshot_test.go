@@ -31,7 +31,7 @@ const (
 // fetchSnapshot begins to copy the leader's applied state if this member lacks it.
 func (m *member) fetchSnapshot() {
 	sim := m.sim
-	lead, _ := m.core.Leader()
+	lead := m.core.Lead().Leader
 	if m.fetch.underWay || lead == 0 || lead == m.id || !m.core.LacksSnapshot() {
 		return
 	}
@@ -63,7 +63,7 @@ func (m *member) snapshot() ([]change, *raftpb.ConfState) {
 
 // offer gives Raft the snapshot that was fetched.
 func (m *member) offer(conf *raftpb.ConfState) {
-	if lead, _ := m.core.Leader(); lead == 0 {
+	if lead := m.core.Lead().Leader; lead == 0 {
 		m.do(60*ms, func() { m.offer(conf) })
 		return
 	}

@@ -209,7 +209,7 @@ func (s *stage) act(n *node, verb string, args []string) {
 			c.Tick(s.now)
 		}
 	case "propose":
-		epoch := c.Epoch()
+		epoch := c.Lead().Epoch
 		if at, ok := strings.CutPrefix(args[0], "@"); ok {
 			epoch, args = s.number(at), args[1:]
 		}
@@ -242,10 +242,10 @@ func (s *stage) act(n *node, verb string, args []string) {
 	case "reloaded":
 		c.Reloaded()
 	case "forget":
-		_, term := c.Leader()
+		term := c.Lead().Term
 		s.tell("%v", c.Forget(s.number(args[0]), term))
 	case "stand":
-		_, term := c.Leader()
+		term := c.Lead().Term
 		c.Stand(term)
 	case "cut":
 		s.must(n.log.Cut(c.Applied()))
@@ -263,7 +263,7 @@ func (s *stage) act(n *node, verb string, args []string) {
 	case "change":
 		kind := map[string]raftpb.ConfChangeType{"learner": raftpb.ConfChangeAddLearnerNode, "voter": raftpb.ConfChangeAddNode, "remove": raftpb.ConfChangeRemoveNode}[args[0]]
 		id := s.number(args[1])
-		if err := c.ProposeConf(c.Epoch(), &raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{{Type: kind.Enum(), NodeId: &id}}}); err != nil {
+		if err := c.ProposeConf(c.Lead().Epoch, &raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{{Type: kind.Enum(), NodeId: &id}}}); err != nil {
 			s.tell("%d: %v", n.id, err)
 		}
 	default:
@@ -391,15 +391,15 @@ func (n *node) status() string {
 	if n.core == nil {
 		return "down"
 	}
-	lead, term := n.core.Leader()
-	s := fmt.Sprintf("%s of term %d", strings.TrimPrefix(n.core.state.String(), "State"), term)
-	if lead != 0 && lead != n.id {
-		s += fmt.Sprintf(", %d leads", lead)
+	lead := n.core.Lead()
+	s := fmt.Sprintf("%s of term %d", strings.TrimPrefix(n.core.state.String(), "State"), lead.Term)
+	if lead.Leader != 0 && lead.Leader != n.id {
+		s += fmt.Sprintf(", %d leads", lead.Leader)
 	}
 	if n.core.LacksSnapshot() {
 		s += ", lacks a snapshot"
 	}
-	if e := n.core.Epoch(); e != 0 {
+	if e := n.core.Lead().Epoch; e != 0 {
 		s += fmt.Sprintf(", in epoch %d, %d committed", e, n.core.Committed())
 	}
 	return s

@@ -16,18 +16,18 @@ func isAlone(id uint64, conf *raftpb.ConfState) bool {
 // elect another leader before the election timeout. Forget returns false if another
 // member leads now.
 func (c *Core) Forget(leader, term uint64) bool {
-	if c.lead != leader || c.term != term || leader == c.opt.ID || leader == 0 {
+	if c.lead.Leader != leader || c.lead.Term != term || leader == c.opt.ID || leader == 0 {
 		return false
 	}
 	err := c.node.ForgetLeader()
 	c.observe()
-	return err == nil && c.lead == 0
+	return err == nil && c.lead.Leader == 0
 }
 
 // Stand makes this member run for election now, if it has had no leader since Forget in
 // that term.
 func (c *Core) Stand(term uint64) {
-	if c.lead == 0 && c.term == term && c.ticks >= electionTicks {
+	if c.lead.Leader == 0 && c.lead.Term == term && c.ticks >= electionTicks {
 		c.node.Campaign() // it fails if this member is not a voter
 		c.observe()
 	}

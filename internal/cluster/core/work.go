@@ -62,7 +62,7 @@ func (c *Core) gather() {
 		for _, m := range ready.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
-				if c.epoch != 0 {
+				if c.lead.Epoch != 0 {
 					c.proposals.write(m.GetEntries())
 				}
 				if n := len(m.GetEntries()); n > 0 {
@@ -168,22 +168,22 @@ func (d delayed) take(term uint64) (messages []*raftpb.Message) {
 // observe detects changes of the term, the leader and the epoch.
 func (c *Core) observe() {
 	s := c.node.BasicStatus()
-	if s.GetTerm() != c.term {
+	if s.GetTerm() != c.lead.Term {
 		c.noopsApplied, c.noopsNeeded, c.resigned, c.confAsk, c.lacks = 0, 1, false, false, 0
-		c.epoch = 0
+		c.lead.Epoch = 0
 		c.lease.reset()
 	}
-	c.term, c.state, c.lead = s.GetTerm(), s.RaftState, s.Lead
+	c.lead.Term, c.lead.Leader, c.state = s.GetTerm(), s.Lead, s.RaftState
 	switch {
 	case c.state != raft.StateLeader:
-		c.epoch = 0
+		c.lead.Epoch = 0
 		c.lease.reset()
-	case c.epoch == 0 && !c.resigned && c.noopsApplied >= c.noopsNeeded:
+	case c.lead.Epoch == 0 && !c.resigned && c.noopsApplied >= c.noopsNeeded:
 		c.epochs++
-		c.epoch = c.epochs
+		c.lead.Epoch = c.epochs
 		c.proposals.start()
 	}
-	if c.epoch != 0 {
+	if c.lead.Epoch != 0 {
 		c.proposals.commit(s.GetCommit())
 	}
 }
