@@ -107,7 +107,7 @@ func ExampleConn_Put() {
 	id, err := c.Put(ctx, client.NewJob{
 		Tube:     "reports",
 		Body:     []byte(`{"month": "May"}`),
-		Priority: new(uint32(100)), // smaller goes first
+		Priority: new(uint32(100)), // lower values first
 		Delay:    time.Hour,        // not before
 		TTR:      5 * time.Minute,  // maximum silence of a worker
 	})

@@ -56,8 +56,8 @@ var loads = []struct {
 	{"put and delete", Options{Mix: PutDelete, Connections: 3, InFlight: 4, Ops: 100}, 200},
 	{"behind a backlog", Options{Backlog: 50, Ops: 10}, 30},
 	{"for a while", Options{Connections: 2, InFlight: 4, Duration: 20 * time.Millisecond}, -1},
-	{"beside idle connections", Options{Idle: 40, Ops: 10}, 30},
-	{"beside occupied tubes", Options{Occupied: 150, Connections: 2, Ops: 10}, 30},
+	{"with idle connections", Options{Idle: 40, Ops: 10}, 30},
+	{"with occupied tubes", Options{Occupied: 150, Connections: 2, Ops: 10}, 30},
 	{"drain", Options{Mix: Drain, Connections: 2, InFlight: 4, Backlog: 100}, 200},
 }
 

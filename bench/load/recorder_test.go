@@ -14,7 +14,7 @@ func TestRecorder(t *testing.T) {
 		r.Record(time.Duration(i+1) * time.Microsecond)
 	}
 	r.Record(-1)        // a clock that went back
-	r.Record(time.Hour) // longer than the histogram goes
+	r.Record(time.Hour) // beyond the range of the histogram
 	l := r.Latency()
 	if l.Count != 1002 || l.Max < time.Minute || l.Max > 61*time.Second {
 		t.Errorf("%d latencies, the longest %v", l.Count, l.Max)

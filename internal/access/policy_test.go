@@ -120,7 +120,7 @@ func TestMeets(t *testing.T) {
 	id := func(e Evidence) *Identity {
 		id, known := p.Identify(e)
 		if !known {
-			t.Fatal("nobody")
+			t.Fatal("no identity")
 		}
 		return id
 	}
@@ -167,7 +167,7 @@ func TestMeets(t *testing.T) {
 		{mailer, put.On(rights.TwoTubes), []string{"mail", "log.a"}, true},
 		{mailer, put.On(rights.TwoTubes), []string{"mail", "other"}, false},
 		{mailer, put.On(rights.TwoTubes), []string{"other", "mail"}, false},
-		{mailer, peek.On(rights.TubeOfJob), nil, true}, // there is no such job
+		{mailer, peek.On(rights.TubeOfJob), nil, true}, // the job does not exist
 		{mailer, peek.On(rights.Unstated), nil, false},
 		{mailer, rights.Need{}, nil, false},
 		{mailer, rights.Free, nil, true},
@@ -249,7 +249,7 @@ func TestReplace(t *testing.T) {
 		{"no identity", both, policy(Config{Rules: rule}), "no longer has an [[identity]]", true},
 		{"nothing", both, none, "no longer has an [[identity]]", true},
 		{"the first rule", policy(Config{Identities: token}), both, "", true},
-		{"the first of all", none, both, "", false},
+		{"the first policy", none, both, "", false},
 	} {
 		control, err := NewControl(c.old, nil)
 		if err != nil {

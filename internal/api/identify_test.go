@@ -29,7 +29,7 @@ func TestEvidence(t *testing.T) {
 	}{
 		{"nothing", "", nil, nobody, "@", access.Evidence{}},
 		{"a token", "Bearer x", nil, nobody, "10.1.1.1:1", access.Evidence{Token: []byte("x"), Address: local}},
-		{"in the way of other clients", "bearer x", nil, nobody, "@", access.Evidence{Token: []byte("x")}},
+		{"lowercase bearer", "bearer x", nil, nobody, "@", access.Evidence{Token: []byte("x")}},
 		{"an empty token", "Bearer", nil, nobody, "@", access.Evidence{Token: []byte{}}},
 		{"another scheme", "Basic eDp5", nil, nobody, "10.1.1.1:1", access.Evidence{Address: local}},
 		{"a certificate", "", certificate, nobody, "10.1.1.1:1", access.Evidence{Certificate: certificate, Address: local}},

@@ -99,13 +99,13 @@ func testLivePages(t *testing.T) {
 		do   func()
 	}{
 		{"put", func() { r.put("mail", "y") }},
-		{"a second goes by", func() { time.Sleep(time.Second) }},
+		{"a second passes", func() { time.Sleep(time.Second) }},
 		{"the job that waits longest is another", func() {
 			r.put("news", "z")
 			r.in(func(e *engine.Engine, now int64) { e.DeleteJob(1); e.DeleteJob(2) })
 		}},
 		{"pause", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 1000) }) }},
-		{"time goes by", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 2000) }) }},
+		{"time passes", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 2000) }) }},
 		{"watch", func() { r.talk("watch news", "watch mail") }},
 		{"reserve", func() { r.put("mail", "w"); r.talk("reserve-job 4") }},
 		{"resume", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 0) }) }},

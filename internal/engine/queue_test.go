@@ -109,7 +109,7 @@ func FuzzQueue(f *testing.F) {
 				for range min(n, how%400) {
 					q.remove(slices.Index(q.there, q.q.top()))
 				}
-			case what == 7 && n > 0: // one that comes back
+			case what == 7 && n > 0: // a job that returns
 				id := q.jobs.at(q.there[how%n]).id
 				pri := q.jobs.at(q.there[how%n]).pri
 				q.remove(how % n)

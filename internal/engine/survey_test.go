@@ -23,7 +23,7 @@ func TestSurveyTubes(t *testing.T) {
 			}
 		})
 		e.PutInto(2, fmt.Appendf(nil, "late-%d", turns), Spec{TTR: 9}, nil)
-		e.DeleteJob(uint64(90 + turns%3)) // its tube goes
+		e.DeleteJob(uint64(90 + turns%3)) // removes its tube
 	}
 	for i := range 89 {
 		if name := fmt.Sprintf("tube-%d", i); seen[name] != 1 {

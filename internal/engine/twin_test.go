@@ -623,7 +623,7 @@ func TestRandom(t *testing.T) {
 // TestRandomLong starts with queues of several leaves.
 func TestRandomLong(t *testing.T) {
 	tw := randomTwins(t, Options{})
-	tw.e.keys.hashes = math.MaxUint32 // findKey looks at no more than maxEqualHashes jobs of one
+	tw.e.keys.hashes = math.MaxUint32 // findKey visits at most maxEqualHashes jobs with equal hashes
 	p := tw.pairs[0]
 	p.m.producer = true
 	for i := range 20 * leafJobs {

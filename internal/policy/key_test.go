@@ -53,7 +53,7 @@ func TestKey(t *testing.T) {
 		{"/a", `{a:1}`, "no"},
 		{"/b", `{"a":{}]"b":2]`, "no"},
 		{"/a", `{"b":}`, "no"},
-		{"/a", `{"a":1} and what is no JSON`, "1|"},
+		{"/a", `{"a":1} and no JSON`, "1|"},
 		{"/a", ``, "no"},
 		{"/a", `7`, "no"},
 		{"/a", `O:8:"stdClass":0:{}`, "no"},

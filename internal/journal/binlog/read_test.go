@@ -147,7 +147,7 @@ func TestRead(t *testing.T) {
 		{"body that was not written", []*builder{mail(1).full("mail", 2, stateReady, zeros).full("mail", 3, stateReady, body)},
 			[]string{good(1), "2 ready", good(3), "last 3"},
 			[]string{"binlog.1 at 97: job 2 dropped: its body of 10000 bytes does not end with CR LF"}},
-		{"copy whose body was not written", []*builder{mail(1), build(7).full("mail", 1, stateBuried, "abc\x00\x00")},
+		{"copy without its body", []*builder{mail(1), build(7).full("mail", 1, stateBuried, "abc\x00\x00")},
 			[]string{good(1), "1 buried", "last 1"},
 			[]string{"binlog.2 at 4: job 1 dropped: its body of 5 bytes does not end with CR LF"}},
 	} {

@@ -197,7 +197,7 @@ func TestWake(t *testing.T) {
 	p.Wake()
 	p.Wake()
 	send(t, peer, "x")
-	waitOne(t, p, 1) // and no event of Wake beside it
+	waitOne(t, p, 1) // and no event of Wake
 	if _, err := s.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ type table struct {
 	used map[string]bool   // the names that were looked up
 }
 
-// readTable reads a table, which is empty if there is no such file.
+// readTable reads a table, which is empty if the file does not exist.
 func readTable(path string) (*table, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -96,12 +96,12 @@ func (t *table) check(name string, n float64) (message string, ok bool) {
 	case !found:
 		return fmt.Sprintf("%s: %s per command, but %s has no budget for it; make budget UPDATE=1 sets it", name, figure(n), t.path), false
 	case b.exceeded(n):
-		return fmt.Sprintf("%s: %s a command is OVER the budget of %s (+%.0f%% are borne, these are %+.1f%%)",
+		return fmt.Sprintf("%s: %s per command is OVER the budget of %s (tolerance +%.0f%%, excess %+.1f%%)",
 			name, figure(n), figure(b.count), b.above*100, 100*(n/b.count-1)), false
 	case b.generous(n):
-		return fmt.Sprintf("%s: %s a command is far below the budget of %s: please LOWER it, with make budget UPDATE=1", name, figure(n), figure(b.count)), true
+		return fmt.Sprintf("%s: %s per command is far below the budget of %s; LOWER it with make budget UPDATE=1", name, figure(n), figure(b.count)), true
 	}
-	return fmt.Sprintf("%s: %s a command, budget %s", name, figure(n), figure(b.count)), true
+	return fmt.Sprintf("%s: %s per command, budget %s", name, figure(n), figure(b.count)), true
 }
 
 // set makes a count the budget. above is the tolerance of a new row.

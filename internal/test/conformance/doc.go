@@ -22,7 +22,7 @@
 //   - The protocol does not define in which order a server reads from two
 //     sockets. So before the player sends on another connection, it gives the
 //     server a moment to read the bytes sent on this one.
-//   - At the end, no connection may have received a byte that is not in the
+//   - At the end, a connection must not have received bytes that are not in the
 //     transcript.
 //
 // The package does not test throughput, the journal, or details that the protocol leaves

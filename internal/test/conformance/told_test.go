@@ -43,7 +43,7 @@ type race struct {
 }
 
 var races = []race{
-	{"quit gives jobs back", func(a, b *talker) {
+	{"quit releases jobs", func(a, b *talker) {
 		a.reservedBy(b)
 		b.send("quit")
 		b.wantEnd()
@@ -57,7 +57,7 @@ var races = []race{
 		b.wantEnd()
 		a.take()
 	}},
-	{"half-close gives jobs back", func(a, b *talker) {
+	{"half-close releases jobs", func(a, b *talker) {
 		a.reservedBy(b)
 		b.halfClose()
 		b.wantEnd()

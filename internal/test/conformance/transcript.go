@@ -161,7 +161,7 @@ func (t *Transcript) parseLine(n int, line string) error {
 	return nil
 }
 
-// parseTalk reads what goes over a connection; m is a match of talkLine.
+// parseTalk parses a line of a connection; m is a match of talkLine.
 func (t *Transcript) parseTalk(n int, m []string) error {
 	s := step{first: n, last: n, conn: m[2]}
 	switch m[1] {

@@ -200,7 +200,7 @@ func (g *generator) nonsense() string {
 	number := g.pick("-1", "x", "1x", "", " ", "4294967296", "18446744073709551616", "0x1", "+1", "1 ", "1e3", "\t1", "1\n")
 	word := strings.Repeat("w", g.rnd.IntN(40))
 	switch g.rnd.IntN(12) {
-	case 0: // a body shorter than announced, filled up by what follows
+	case 0: // a body shorter than announced, completed by the next bytes
 		g.puts++
 		n := 1 + g.rnd.IntN(60)
 		return fmt.Sprintf("put 0 0 100 %d\r\n%s\r\n%s\r\n", n, word[:min(len(word), n-1)], strings.Repeat("f", n+3))

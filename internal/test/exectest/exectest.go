@@ -101,7 +101,7 @@ type Log struct {
 	text []byte // complete lines
 	part []byte // an incomplete line
 	drop string
-	more chan struct{} // closed when there is more output; may be nil
+	more chan struct{} // closed when there is more output; can be nil
 }
 
 func (l *Log) Write(b []byte) (int, error) {

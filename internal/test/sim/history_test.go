@@ -138,7 +138,7 @@ func (h *history) check(found *state, now time.Time) error {
 		}
 		s.apply(&h.facts[n].c)
 	}
-	return fmt.Errorf("no prefix of what was done makes what is found.\n%d of %d changes must be there (-) and this is (+):\n%s\nall changes (-):\n%s",
+	return fmt.Errorf("no prefix of the changes results in the found state.\nresult of the %d required of %d changes (-), found state (+):\n%s\nresult of all changes (-):\n%s",
 		h.sure, len(h.facts), least.diff(found, now), s.diff(found, now))
 }
 

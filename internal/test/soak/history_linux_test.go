@@ -341,11 +341,11 @@ func TestHistory(t *testing.T) {
 		{"a job is deleted twice", false, []porcupine.Operation{at(1, "put", 1, done), at(2, "delete", 1, done), at(3, "delete", 2, done)}},
 		{"a bury is undone", false, []porcupine.Operation{at(1, "put", 1, done), at(2, "reserve-job", 1, done), at(3, "bury", 1, done), at(4, "kick-job", 2, notFound)}},
 		{"a job is buried without being reserved", false, []porcupine.Operation{at(1, "put", 1, done), at(2, "bury", 1, done)}},
-		{"a delete without an answer happened", true, []porcupine.Operation{at(1, "put", 1, done), at(2, "delete", 1, unknown), at(3, "peek", 2, done), at(4, "peek", 2, notFound)}},
-		{"a delete without an answer did not happen", true, []porcupine.Operation{at(1, "put", 1, done), at(2, "delete", 1, unknown), at(3, "delete", 2, done)}},
-		{"what happened is undone", false, []porcupine.Operation{at(1, "put", 1, done), at(2, "delete", 1, unknown), at(3, "peek", 2, notFound), at(4, "peek", 2, done)}},
+		{"a delete without a reply was executed", true, []porcupine.Operation{at(1, "put", 1, done), at(2, "delete", 1, unknown), at(3, "peek", 2, done), at(4, "peek", 2, notFound)}},
+		{"a delete without a reply was not executed", true, []porcupine.Operation{at(1, "put", 1, done), at(2, "delete", 1, unknown), at(3, "delete", 2, done)}},
+		{"an executed delete is undone", false, []porcupine.Operation{at(1, "put", 1, done), at(2, "delete", 1, unknown), at(3, "peek", 2, notFound), at(4, "peek", 2, done)}},
 		{"a reservation ends with its connection", true, []porcupine.Operation{at(1, "put", 1, done), at(2, "reserve-job", 1, done), at(3, "reserve-job", 2, notFound), at(4, "reserve-job", 3, done)}},
-		{"the first holder is not one any more", false, []porcupine.Operation{at(1, "put", 1, done), at(2, "reserve-job", 1, done), at(3, "reserve-job", 2, done), at(4, "bury", 1, done)}},
+		{"the first holder no longer holds the job", false, []porcupine.Operation{at(1, "put", 1, done), at(2, "reserve-job", 1, done), at(3, "reserve-job", 2, done), at(4, "bury", 1, done)}},
 	} {
 		if got := porcupine.CheckOperations(model, test.ops); got != test.can {
 			t.Errorf("%s: %v", test.what, got)
