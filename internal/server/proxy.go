@@ -20,7 +20,7 @@ const leaderRetry = 250 * time.Millisecond
 type proxy struct {
 	socket  *socket
 	loop    *loop // set by join
-	came    int64 // ns
+	came    int64 // ns; when it began to wait for a leader
 	header  proxiedClient
 	retryAt int64 // time in ns of the next attempt to reach the leader; 0 if none has failed
 	stream  Stream
@@ -29,15 +29,13 @@ type proxy struct {
 	input   []byte // client's bytes that the stream has not accepted
 	replies []byte // leader's bytes that the client has not accepted
 	shut    bool   // the client sends no more, and the leader knows
+	doubt   bool   // a lost leader might end the stream until doubtTime after came
+	head    uint16 // bytes of input that describe the client
 
-	term     uint64     // of the leadership that was dialed last
 	last     *suspended // the client's state at its last leader; nil: it had none
-	head     int        // bytes of input that describe the client
 	sent     []byte     // of the client, that the leader may not have used
 	sentFrom uint64     // the position of sent in all that the stream got
 	holding  conversation.Holding
-
-	doubtEnds int64 // ns; until then, a lost leader can end the stream; 0 if there is no doubt
 }
 
 // route decides whether a pending client is served here, by the leader, or stays pending.
@@ -61,7 +59,7 @@ func (p *proxy) route() {
 		p.pend()
 	case s.proxied != nil: // its member already knows the new leader, or still has the old one
 		p.pend()
-	case lead.Term == p.term && l.now < p.retryAt: // this leader was lost
+	case lead.Term == p.header.Term && l.now < p.retryAt: // this leader was lost
 		p.pend()
 	default:
 		p.dial(lead)
@@ -83,7 +81,7 @@ func (p *proxy) pend() {
 // dial opens a stream to the leader and forwards the client's input.
 func (p *proxy) dial(lead Leadership) {
 	l, s := p.loop, p.socket
-	p.header.Marks, p.header.Term, p.term = true, lead.Term, lead.Term
+	p.header.Marks, p.header.Term = true, lead.Term
 	v := streamHeader{proxiedClient: p.header}
 	if last := p.last; last != nil {
 		v.Resumes, v.Note, v.State, v.Elapsed = true, last.note, last.state, max(0, l.srv.now()-last.at)
@@ -107,7 +105,7 @@ func (p *proxy) dial(lead Leadership) {
 		return
 	}
 	l.expect(s, epoll.Once)
-	p.input, p.stream, p.head = append(header, p.input...), stream, len(header)
+	p.input, p.stream, p.head = append(header, p.input...), stream, uint16(len(header))
 	if p.last != nil {
 		if l.sentTerm != lead.Term {
 			l.sentTerm, l.sentClients = lead.Term, 0
@@ -129,7 +127,7 @@ func (p *proxy) serve(events epoll.Events, runnable bool) {
 	case s.gone:
 	case events.Has(epoll.Failed):
 		l.end(s, syscall.ECONNRESET)
-	case p.doubtEnds != 0 && p.doubtEnds <= l.now:
+	case p.doubt && p.came+int64(doubtTime) <= l.now:
 		p.lose(errLeadership)
 	case p.stream != nil:
 		if runnable && len(p.input) > 0 || events.Has(epoll.Readable|epoll.HalfClosed|epoll.HungUp) {
@@ -171,8 +169,8 @@ func (p *proxy) passOn() {
 	}
 	if len(p.input) > 0 {
 		n, err := p.stream.TryWrite(p.input)
-		head := min(n, p.head)
-		p.head -= head
+		head := min(n, int(p.head))
+		p.head -= uint16(head)
 		p.keepSent(p.input[head:n])
 		if err != nil { // its replies may still come, and reading them reports the error
 			p.input = slices.Clone(p.input)

@@ -414,9 +414,9 @@ func (p *proxy) lose(reason error) {
 	}
 	rests = rests && delivered && used >= p.sentFrom && used <= p.sentFrom+uint64(len(p.sent))
 	if !rests || !given && used < p.sentFrom+uint64(len(p.sent)) {
-		if err == epoll.ErrWouldBlock && delivered && p.doubtEnds == 0 {
-			p.doubtEnds, p.replies = l.now+int64(doubtTime), nil
-			l.timers.set(s, p.doubtEnds)
+		if err == epoll.ErrWouldBlock && delivered && !p.doubt {
+			p.doubt, p.came, p.replies = true, l.now, nil
+			l.timers.set(s, p.came+int64(doubtTime))
 			return
 		}
 		l.end(s, reason)
@@ -432,7 +432,7 @@ func (p *proxy) lose(reason error) {
 	}
 	p.input = slices.Concat(unused, p.input[p.head:])
 	p.stream.Close()
-	p.stream, p.replies, p.sent, p.sentFrom, p.head, p.doubtEnds = nil, nil, nil, 0, 0, 0
+	p.stream, p.replies, p.sent, p.sentFrom, p.head, p.doubt = nil, nil, nil, 0, 0, false
 	p.came, p.retryAt = l.now, l.now+int64(leaderRetry)
 	l.srv.shared.Memory.Set(&p.holding, s, 0)
 	p.route()
@@ -458,17 +458,15 @@ func (p *proxy) trimSent() {
 	}
 	n := min(len(p.sent), int(max(m.Used(), p.sentFrom)-p.sentFrom))
 	p.sentFrom += uint64(n)
-	if p.sent = append(p.sent[:0], p.sent[n:]...); cap(p.sent) > keptSent && len(p.sent) == 0 {
+	if p.sent = append(p.sent[:0], p.sent[n:]...); len(p.sent) == 0 {
 		p.sent = nil
 	}
 }
 
-const keptSent = 64 // bytes; the largest buffer that an idle client keeps
-
 // inDoubt returns the number of clients that wait for the last words of an old leader.
 func (l *loop) inDoubt() (n int) {
 	for _, c := range l.clients.all {
-		if c != nil && !c.gone && c.proxy != nil && c.proxy.doubtEnds != 0 {
+		if c != nil && !c.gone && c.proxy != nil && c.proxy.doubt {
 			n++
 		}
 	}

@@ -226,7 +226,7 @@ func (l *loop) endAll(reason error, nth uint32) {
 			l.lose(s, reason)
 		case s.proxy != nil && s.proxy.stream == nil:
 			s.proxy.route()
-		case s.proxy != nil && (lead.Leader == 0 || lead.Term == s.proxy.term):
+		case s.proxy != nil && (lead.Leader == 0 || lead.Term == s.proxy.header.Term):
 		case s.proxy != nil:
 			s.proxy.lose(reason)
 		case s.here:

@@ -45,6 +45,7 @@ var errProtocol = errors.New("mux: invalid frame")
 type Session struct {
 	conn   net.Conn
 	accept func(*Stream) // nil if this side opens the streams
+	began  time.Time
 	done   sync.WaitGroup
 	over   chan struct{} // closed after err is set
 
@@ -65,7 +66,7 @@ type Session struct {
 // calls accept for each stream that the other side opens; accept must not block. It is
 // nil if this side opens the streams.
 func New(conn net.Conn, accept func(*Stream)) *Session {
-	s := &Session{conn: conn, accept: accept, streams: make(map[uint32]*Stream), over: make(chan struct{})}
+	s := &Session{conn: conn, accept: accept, began: time.Now(), streams: make(map[uint32]*Stream), over: make(chan struct{})}
 	s.wake.L = &s.mu
 	s.mu.Lock()
 	s.pinger = time.AfterFunc(pingEvery, s.ping) // the callback waits for mu

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -20,12 +21,12 @@ var ErrGone = errors.New("mux: the other side has closed the stream")
 // ErrLost is the error of reads from a stream whose other side has called Lose.
 var ErrLost error = syscall.ECONNABORTED
 
-// marks are the last marks that a stream has received. A mark has two parts; note stays
-// until another one comes.
+// marks are the last mark that a stream has received, and the last note.
 type marks struct {
-	note, state []byte
-	position    uint64
-	at          time.Time // when the last one arrived
+	text     []byte // the note, then the state
+	note     int    // bytes of text
+	position uint64
+	at       time.Duration // from Session.began until the mark arrived; 0 before the first
 }
 
 // A Stream is a connection within a session. The session's mu guards its fields.
@@ -79,11 +80,11 @@ func (st *Stream) takeMark(kind byte, b []byte) {
 	}
 	m := st.marks
 	if kind == kindNote {
-		m.note = append(m.note[:0], b...)
+		m.text, m.note = slices.Concat(b, m.text[m.note:]), len(b)
 		return
 	}
-	m.position, m.state = binary.BigEndian.Uint64(b), append(m.state[:0], b[markHead:]...)
-	m.at, st.unmarked = time.Now(), false
+	m.position, m.text = binary.BigEndian.Uint64(b), append(m.text[:m.note], b[markHead:]...)
+	m.at, st.unmarked = time.Since(st.s.began)+1, false
 }
 
 // LastMark returns a copy of the last mark and the time when it arrived. ok is false if
@@ -92,8 +93,9 @@ func (st *Stream) takeMark(kind byte, b []byte) {
 func (st *Stream) LastMark() (note, state []byte, at time.Time, ok bool) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	if m := st.marks; m != nil {
-		note, state, at = bytes.Clone(m.note), bytes.Clone(m.state), m.at
+	if m := st.marks; m != nil && m.at > 0 {
+		text := bytes.Clone(m.text)
+		note, state, at = text[:m.note:m.note], text[m.note:], st.s.began.Add(m.at)
 	}
 	return note, state, at, !st.unmarked
 }
