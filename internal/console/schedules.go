@@ -1,7 +1,7 @@
 package console
 
 import (
-	"iter"
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,11 +46,8 @@ type nextRuns struct {
 func nextOf(settings map[string]string, now time.Time) (n nextRuns) {
 	s, err := schedule.Compile("x", settings)
 	if s.Next == nil {
-		for name, text := range problemsOf(err) {
-			if name == "cron" || name == "every" || name == "timezone" {
-				n.Problem = sentence(text)
-			}
-		}
+		wrong := problemsOf(err)
+		n.Problem = sentence(cmp.Or(wrong["cron"], wrong["every"], wrong["timezone"]))
 		return n
 	}
 	zone, _ := schedule.ZoneOf(settings["timezone"])
@@ -60,15 +57,14 @@ func nextOf(settings map[string]string, now time.Time) (n nextRuns) {
 	return n
 }
 
-// problemsOf yields the settings that an error names, with the problem of each.
-func problemsOf(err error) iter.Seq2[string, string] {
-	return func(yield func(name, problem string) bool) {
-		for line := range strings.Lines(err.Error()) {
-			if name, text, _ := strings.Cut(strings.TrimSpace(line), ": "); !yield(name, text) {
-				return
-			}
-		}
+// problemsOf returns the problems of settings that an error names, by setting.
+func problemsOf(err error) map[string]string {
+	all := make(map[string]string)
+	for line := range strings.Lines(err.Error()) {
+		name, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		all[name] = text
 	}
+	return all
 }
 
 // settingsOf returns the settings of a form.

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -92,9 +91,8 @@ func (s *Store) load() bool {
 
 // version returns the version in the header of a file. It returns 0 for a damaged header.
 func version(data []byte) int {
-	line, _, _ := bytes.Cut(data[:min(len(data), len(header)+8)], []byte("\n"))
-	digits, _ := bytes.CutPrefix(line, []byte(magic))
-	n, _ := strconv.Atoi(string(digits))
+	n := 0
+	fmt.Sscanf(string(data[:min(len(data), len(header)+8)]), magic+"%d\n", &n)
 	return n
 }
 

@@ -19,7 +19,7 @@ func (s *Store) Newest() (times [NumKinds]int64) {
 // store.
 func (s *Store) Send(w io.Writer, newest [NumKinds]int64) error {
 	for k := range NumKinds {
-		for v := range s.views(k, newest[k], "") {
+		for _, v := range s.views(k, newest[k], "") {
 			head := binary.AppendUvarint([]byte{byte(k)}, uint64(len(v.data)))
 			if _, err := w.Write(head); err != nil {
 				return err

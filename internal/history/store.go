@@ -155,7 +155,7 @@ func (s *Store) AddMinute(end int64, points []Point) {
 func (s *Store) sumHours(upTo int64) {
 	sums := make(map[int64]map[string]*Values)
 	from := s.newest(Hours)
-	for v := range s.views(Minutes, from, "") {
+	for _, v := range s.views(Minutes, from, "") {
 		for _, b := range v.blocks {
 			end := roundUp(b.time, hour)
 			if end <= from || end > upTo {
@@ -212,11 +212,10 @@ type view struct {
 }
 
 // views returns the segments of a kind with blocks after a time, the oldest first.
-func (s *Store) views(k Kind, after int64, tube string) iter.Seq[view] {
+func (s *Store) views(k Kind, after int64, tube string) (all []view) {
 	l := &s.kinds[k]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []view
 	for _, g := range l.all {
 		if g.last() > after {
 			number, ok := g.number[tube]
@@ -226,7 +225,7 @@ func (s *Store) views(k Kind, after int64, tube string) iter.Seq[view] {
 			all = append(all, view{g.data, g.blocks, g.tubes, number})
 		}
 	}
-	return slices.Values(all)
+	return all
 }
 
 // points decodes a block.
@@ -251,7 +250,7 @@ func (s *Store) Series(tube string, step time.Duration, end time.Time, n int) (p
 	if step == time.Hour {
 		k = Hours
 	}
-	for v := range s.views(k, first-width, tube) {
+	for _, v := range s.views(k, first-width, tube) {
 		for _, b := range v.blocks {
 			at := (b.time - first) / width
 			if b.time < first || at >= int64(n) {
@@ -303,7 +302,7 @@ func (s *Store) Changes(before int64) iter.Seq2[int64, []byte] {
 		}
 		var all []change
 		for _, k := range []Kind{Changes, Failures} {
-			for v := range s.views(k, 0, "") {
+			for _, v := range s.views(k, 0, "") {
 				for _, b := range v.blocks {
 					if b.time < before {
 						all = append(all, change{b.time, v.data[b.off:b.end]})

@@ -51,7 +51,7 @@ func (s *session) printJob(j jobjson.Job) error {
 func withStats(ctx context.Context, c *client.Conn, a *admin.Client, id uint64, body []byte) (jobjson.Job, error) {
 	st, err := c.StatsJob(ctx, id)
 	job := newJob(id, body, st)
-	if a != nil && err == nil && st.Reserves+st.Buries > 0 {
+	if a != nil && err == nil {
 		if full, err := a.GetJob(ctx, &admin.OfJob{Job: id}); err == nil { // else the API is down, or refuses
 			job.Failure = full.Failure
 		}
