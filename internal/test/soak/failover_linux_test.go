@@ -2,15 +2,20 @@ package soak
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/client/worker"
 )
 
 // Clients of other members keep their connections, jobs and waits when the leader is
-// killed. All clients keep them when the leadership is transferred.
+// killed or leaves. All clients keep them when the leadership is transferred.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	if isolate(t) {
@@ -19,7 +24,7 @@ func TestFailover(t *testing.T) {
 	c := newGroup(newSoak(t))
 	defer c.stop()
 	c.awaitAll(0)
-	for round, kills := range []bool{false, true, false, true} {
+	for round, how := range []string{"transfer", "kill", "transfer", "kill", "leave"} {
 		leader := c.leader()
 		var clients []*failoverClient
 		for m, p := range c.members {
@@ -40,17 +45,17 @@ func TestFailover(t *testing.T) {
 			}
 		}
 		until(t, "the reserves wait", func() bool { return leader.stats()["current-waiting"] == "30" })
-		if kills {
+		if how == "kill" {
 			leader.kill()
 		} else {
-			c.must(func() error { _, err := leader.command("cluster", "transfer", leader.dir); return err }())
+			c.must(func() error { _, err := leader.command("cluster", how, leader.dir); return err }())
 		}
 		next := c.awaitLeaderBut(leader)
 		producer := &failoverClient{t: t, conn: next.dial()}
 		producer.in = bufio.NewReader(producer.conn)
 		for _, k := range clients {
 			switch {
-			case kills && k.member == leader:
+			case how != "transfer" && k.member == leader:
 			case k.holds:
 				k.do("delete "+k.id, "DELETED")
 			default:
@@ -63,11 +68,61 @@ func TestFailover(t *testing.T) {
 			k.conn.Close()
 		}
 		producer.conn.Close()
-		if kills {
+		switch how {
+		case "leave":
+			return
+		case "kill":
 			c.must(leader.start())
 		}
 		c.awaitAll(0)
 	}
+}
+
+// A Go worker continues at another member when its own member is killed. The context of
+// the job reports the loss, and the worker repeats the delete.
+func TestWorkerFailover(t *testing.T) {
+	t.Parallel()
+	if isolate(t) {
+		return
+	}
+	c := newGroup(newSoak(t))
+	defer c.stop()
+	c.awaitAll(0)
+	own := c.leader().next()
+	started, lost, ended := make(chan bool, 1), make(chan error, 1), make(chan worker.Outcome, 1)
+	w, err := worker.New(func(ctx context.Context, _ *worker.Job) error {
+		started <- true
+		<-ctx.Done()
+		lost <- context.Cause(ctx)
+		return nil
+	}, &worker.Options{
+		Servers: []string{own.clients + "," + own.next().clients + "," + own.next().next().clients},
+		Tubes:   []string{"work"},
+		Timeout: patience,
+		Hooks:   worker.Hooks{Finish: func(_ context.Context, _ *worker.Job, o worker.Outcome) { ended <- o }},
+		Logger:  slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { w.Run(ctx) })
+	defer done.Wait()
+	defer cancel()
+	producer := &failoverClient{t: t, conn: own.next().dial()}
+	producer.in = bufio.NewReader(producer.conn)
+	producer.do("use work", "USING work")
+	id := producer.do("put 0 0 3 1\r\nx", "INSERTED ")
+	<-started
+	own.kill()
+	if err := <-lost; err != worker.ErrLost {
+		t.Errorf("the context ends with %v", err)
+	}
+	if o := <-ended; o.Action != worker.Deleted {
+		t.Errorf("the job ends with %+v", o)
+	}
+	producer.do("peek "+id, "NOT_FOUND")
 }
 
 // A failoverClient holds a job or waits for one.
