@@ -165,8 +165,16 @@ func (e *Engine) failureOf(i slot) FailureRecord {
 		return nil
 	}
 	padded := e.failureSlot(ref)
-	_, w, _ := padded.decode()
-	return padded[:len(padded)-len(w.rest)]
+	n := 1
+	for range 3 + padded[0]/failureBuried { // numbers
+		for ; padded[n] >= 0x80; n++ {
+		}
+		n++
+	}
+	for range 3 { // identity, address and note
+		n += 1 + int(padded[n])
+	}
+	return padded[:n]
 }
 
 // failureSlot returns the memory of a record and its padding.
