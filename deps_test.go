@@ -16,9 +16,9 @@ import (
 const module = "github.com/beanpole-mq/beanpole/"
 
 // arrows is the architecture: the packages of this module and the external modules that
-// each package imports, without its tests. It is a policy: do not change it to make a build
-// pass. It lists every package, and each permitted import is used on at least one system.
-// External modules are named by the first elements of their paths.
+// each package imports, without its tests. It is a policy: do not change it to make a
+// build pass. It lists every package, and each permitted import is used on at least one
+// system. External modules are named by the first elements of their paths.
 var arrows = map[string]string{
 	// Pure packages.
 	"internal/duration":         "",
@@ -130,8 +130,8 @@ var arrows = map[string]string{
 	"cmd/beanpole": "internal/cli",
 }
 
-// TestDecided checks that the decision about dependencies has a reason for each module that
-// go.mod requires.
+// TestDecided checks that the decision about dependencies has a reason for each module
+// that go.mod requires.
 func TestDecided(t *testing.T) {
 	page, err := os.ReadFile("doc/decisions/0001-dependencies.md")
 	if err != nil {

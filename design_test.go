@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// step is a step of a path in DESIGN.md or doc/internals: a file and a function or method.
+// step is a step of a path in DESIGN.md or doc/internals: a file and a function or
+// method.
 var step = regexp.MustCompile("`(internal/[^`]+\\.go)`\\s+`(?:(\\w+)\\.)?(\\w+)`")
 
 // The functions that DESIGN.md and doc/internals name exist.

@@ -54,10 +54,10 @@ func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*
 }
 
 // DeleteAndReserve deletes jobs and reserves up to limit others that are ready, in one
-// round trip. A worker uses it between jobs. It does not wait for a job: if none is ready,
-// the error is [ErrTimedOut]. If deleted is not nil, it is called for each delete with its
-// index in ids and its result; it must not use the connection. The jobs are reserved as by
-// [Conn.ReserveMany].
+// round trip. A worker uses it between jobs. It does not wait for a job: if none is
+// ready, the error is [ErrTimedOut]. If deleted is not nil, it is called for each delete
+// with its index in ids and its result; it must not use the connection. The jobs are
+// reserved as by [Conn.ReserveMany].
 func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, deleted func(i int, err error)) ([]*Job, error) {
 	if deleted == nil {
 		deleted = func(int, error) {}

@@ -27,8 +27,8 @@ func (q *request) in(tube string) error {
 	return CheckTube(q.tube)
 }
 
-// fail returns the error of a failed command. The error of a reply lacks the tube, which the
-// request contains.
+// fail returns the error of a failed command. The error of a reply lacks the tube, which
+// the request contains.
 func (c *commands) fail(q *request, err error) error {
 	return &Error{Verb: q.Op.String(), Job: q.ID, Tube: cmp.Or(string(q.Tube), q.tube), Addr: c.of.Addr(), Err: err}
 }

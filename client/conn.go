@@ -15,9 +15,9 @@ import (
 // defaultTube is the tube that a new connection uses and watches.
 const defaultTube = "default"
 
-// A Conn is a connection to one server. It watches a set of tubes and holds reserved jobs.
-// Its methods are safe for concurrent use, but run one at a time: a
-// waiting Reserve delays the others. Use a [Pool] to avoid that.
+// A Conn is a connection to one server. It watches a set of tubes and holds reserved
+// jobs. Its methods are safe for concurrent use, but run one at a time: a waiting Reserve
+// delays the others. Use a [Pool] to avoid that.
 //
 // If the connection is lost, the next command opens a new one; so does the current
 // command, if it can be repeated without harm. The new connection watches the same

@@ -231,8 +231,8 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// Each kind of finding has an alert with the same limit, unless it is no problem in itself
-// or another alert covers it.
+// Each kind of finding has an alert with the same limit, unless it is no problem in
+// itself or another alert covers it.
 func TestAlertsAreFindings(t *testing.T) {
 	const unlessPaused = " unless on (instance, tube) beanpole_tube_pause_left_seconds > 0"
 	lately := fmt.Sprintf("[%.0fm]", health.Lately.Minutes())
@@ -278,8 +278,8 @@ func TestAlertsAreFindings(t *testing.T) {
 	}
 }
 
-// promtool accepts the alerts and every expression of the dashboard, and the alerts fire as
-// specified.
+// promtool accepts the alerts and every expression of the dashboard, and the alerts fire
+// as specified.
 func TestPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {

@@ -121,6 +121,8 @@ func (c *responderConn) execute() {
 		c.out = wire.AppendWatching(c.out, 1)
 	case wire.Ignore:
 		c.out = wire.AppendWatching(c.out, 1)
+	case wire.PeekReady:
+		c.out = wire.AppendWord(c.out, wire.NotFound)
 	case wire.Quit:
 		c.quits = true
 	default:

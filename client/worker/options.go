@@ -86,8 +86,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Hooks report the outcomes of jobs and the state of servers to a program. Each hook can be
-// nil. The goroutines of the jobs call hooks concurrently, and wait for them.
+// Hooks report the outcomes of jobs and the state of servers to a program. Each hook can
+// be nil. The goroutines of the jobs call hooks concurrently, and wait for them.
 type Hooks struct {
 	// Finish is called when a job has been deleted, released, buried or lost. A handler
 	// that ignores its timeout can still be running.

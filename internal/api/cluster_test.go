@@ -119,8 +119,8 @@ func TestLeader(t *testing.T) {
 	follower.want(503, "DELETE", "/jobs/1", "", nil)
 }
 
-// A change waits for a leader while none is elected. If none is elected in time, the error
-// is the reason.
+// A change waits for a leader while none is elected. If none is elected in time, the
+// error is the reason.
 func TestChangeAwaitsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader := start(t, Options{

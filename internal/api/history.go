@@ -21,8 +21,8 @@ const (
 	lookStep    = 60   // seconds between two surveys that select the tubes with samples
 )
 
-// A recorder stores samples of the last ten minutes. Record takes them, and adds a point a
-// minute to the store.
+// A recorder stores samples of the last ten minutes. Record takes them, and adds a point
+// a minute to the store.
 type recorder struct {
 	store *history.Store
 

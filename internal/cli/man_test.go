@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The manual has a page for each command and for the settings, and groff accepts all pages.
+// The manual has a page for each command and for the settings, and groff accepts all
+// pages.
 func TestManual(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.Command("go", "run", "-tags", "manual", "../../cmd/beanpole", "man", dir, "../../doc/configuration.md")

@@ -290,8 +290,8 @@ func (v *faultyStream) TryRead(b []byte) (int, error) {
 
 // The clientele is the clients of all nodes, and a ledger of the jobs that they hold. No
 // job is at two clients within its TTR, no delete of a held job fails, and only clients
-// with a command in progress are disconnected. The exceptions are those of doc/cluster.md:
-// a client whose member dies or cannot reach the leader.
+// with a command in progress are disconnected. The exceptions are those of
+// doc/cluster.md: a client whose member dies or cannot reach the leader.
 type clientele struct {
 	sim     *simulation
 	streams map[string]*mux.Stream // of clients, by address

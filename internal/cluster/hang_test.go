@@ -85,8 +85,8 @@ func TestEndWhileFailing(t *testing.T) {
 	}
 }
 
-// After the fatalReason that ends a member, the disk writes nothing of the same batch, and
-// delivers no response for it.
+// After the fatalReason that ends a member, the disk writes nothing of the same batch,
+// and delivers no response for it.
 func TestNothingAfterVerdict(t *testing.T) {
 	for _, last := range []diskWork{{fatalReason: "a test"}, {removed: true}} {
 		ctx, end := context.WithCancel(t.Context())

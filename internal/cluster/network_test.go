@@ -161,8 +161,8 @@ func (m *node) post(to *node, l *connection, msg *raftpb.Message, life int) {
 	}
 }
 
-// expect lets the first packet of a connection arrive when it is time. A timer of a bubble
-// that is due at once has crashed the race detector of Go 1.26.
+// expect lets the first packet of a connection arrive when it is time. A timer of a
+// bubble that is due at once has crashed the race detector of Go 1.26.
 func (m *node) expect(to *node, l *connection) {
 	time.AfterFunc(max(1, l.underWay[0].at-time.Since(m.sim.start)), func() { m.arrive(to, l) })
 }

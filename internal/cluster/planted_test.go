@@ -23,9 +23,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A fault is a deliberate mistake. The table lists the mistakes in the cluster packages and the
-// tests that find them. A number is the number of seeds that a simulation needs; an adversary
-// creates the moment in which the mistake does harm.
+// A fault is a deliberate mistake. The table lists the mistakes in the cluster packages
+// and the tests that find them. A number is the number of seeds that a simulation needs;
+// an adversary creates the moment in which the mistake does harm.
 //
 //	a vote is answered before its sync                      core: adversary
 //	an append is answered before its sync                   core: 19 seeds; cluster: 2

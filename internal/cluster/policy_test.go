@@ -37,7 +37,8 @@ func TestPoliciesOfLeaders(t *testing.T) {
 	})
 }
 
-// Jobs that are reserved when their tube comes to permit one attempt are served by no later leader, once the change is settled.
+// Jobs that are reserved when their tube comes to permit one attempt are served by no
+// later leader, once the change is settled.
 func TestAtMostOnceOfLeaders(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()

@@ -127,7 +127,8 @@ func (sim *simulation) grow(n int) {
 	}
 }
 
-// emptyDisk returns a disk with the directories of a member, which package directory makes.
+// emptyDisk returns a disk with the directories of a member, which package directory
+// makes.
 func emptyDisk() *memfs.FS {
 	disk := memfs.New()
 	if err := errors.Join(disk.Mkdir(filepath.Dir(LogDir(dir))), disk.Mkdir(LogDir(dir))); err != nil {

@@ -294,8 +294,8 @@ func (sim *simulation) leaveBehind(lags *node) (stop func()) {
 	return stop
 }
 
-// A server that is not a member, or no longer, gets no snapshot and no place in the table of
-// peers.
+// A server that is not a member, or no longer, gets no snapshot and no place in the table
+// of peers.
 func TestSnapshotForStranger(t *testing.T) {
 	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
 		l := sim.leader()

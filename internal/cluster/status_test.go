@@ -74,8 +74,8 @@ func TestStatusIsNotGuessed(t *testing.T) {
 	})
 }
 
-// A leader shows that a member catches up if the member lacks old entries, and not while it
-// lacks only new ones.
+// A leader shows that a member catches up if the member lacks old entries, and not while
+// it lacks only new ones.
 func TestCatchingUp(t *testing.T) {
 	const second = int64(time.Second)
 	var p peer

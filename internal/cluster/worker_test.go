@@ -149,7 +149,8 @@ func (k *worker) step() {
 	}
 }
 
-// reservation names the reservation of a job that has one attempt, or more if it is kicked; it is empty for others.
+// reservation names the reservation of a job that has one attempt, or more if it is
+// kicked; it is empty for others.
 func reservation(e *engine.Engine, id uint64) string {
 	c, _ := e.Snapshot(id)
 	if p := e.PolicyOf(c.Tube); p == nil || p.MaxAttempts != 1 {

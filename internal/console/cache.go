@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// A ttlCache caches values by their keys. Concurrent callers that need a newer value share
-// the call that makes it.
+// A ttlCache caches values by their keys. Concurrent callers that need a newer value
+// share the call that makes it.
 type ttlCache[K comparable, V any] struct {
 	forgets bool // drop values that are too old; otherwise they are shown until there is a newer one
 	asked   singleflight.Group

@@ -61,8 +61,8 @@ func failuresPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// clock returns the time of day of a time in seconds since 1970, or its date if it is more
-// than a day ago.
+// clock returns the time of day of a time in seconds since 1970, or its date if it is
+// more than a day ago.
 func clock(unix int64) string {
 	t := time.Unix(unix, 0).UTC()
 	if time.Since(t) > 24*time.Hour {

@@ -51,8 +51,8 @@ func certificateWarnings(all []certs.Expiry, now time.Time) []string {
 	return warnings
 }
 
-// logCertificates logs certificates that have expired or expire soon, once a day until ctx
-// is canceled.
+// logCertificates logs certificates that have expired or expire soon, once a day until
+// ctx is canceled.
 func logCertificates(ctx context.Context, sec *security, log *slog.Logger) {
 	for day := time.Tick(24 * time.Hour); ; {
 		for _, warning := range certificateWarnings(sec.expiries(), time.Now()) {

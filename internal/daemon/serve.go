@@ -27,8 +27,8 @@ type Options struct {
 	Log     *asynclog.Queue    // receives the lines of the log
 }
 
-// Run runs a server until a signal arrives or ctx is canceled. Signals that stop the server
-// kill it during the start, which can be killed at any point without damage.
+// Run runs a server until a signal arrives or ctx is canceled. Signals that stop the
+// server kill it during the start, which can be killed at any point without damage.
 func Run(ctx context.Context, o Options) error {
 	signals := make(chan os.Signal, 8)
 	signal.Ignore(syscall.SIGPIPE)

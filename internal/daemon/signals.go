@@ -11,9 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// waitForSignal handles signals until one of them stops the server or ctx is canceled. It restores
-// the default action of that signal, so that a second one kills the process at once. It
-// returns an error if a listener fails or the member of a cluster stops.
+// waitForSignal handles signals until one of them stops the server or ctx is canceled. It
+// restores the default action of that signal, so that a second one kills the process at
+// once. It returns an error if a listener fails or the member of a cluster stops.
 func waitForSignal(ctx context.Context, signals <-chan os.Signal, log *slog.Logger, drain, reload func(), ended, stopped <-chan error) error {
 	for {
 		select {

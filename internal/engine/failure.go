@@ -154,8 +154,8 @@ const failureBytes = 16
 
 const failureSlotBits = 27
 
-// failureOf returns the record of the job in a slot. It is valid until the next call of the
-// engine.
+// failureOf returns the record of the job in a slot. It is valid until the next call of
+// the engine.
 func (e *Engine) failureOf(i slot) FailureRecord {
 	if len(e.failures) == 0 {
 		return nil

@@ -248,8 +248,8 @@ func (s *jobSlab) when(j *job) int64 {
 	return s.colds.at(j.cold).when
 }
 
-// A buried job is packed if its record has room for the values of its coldJob: the rank in
-// cold, and the counts next to the delay, which is at most a day.
+// A buried job is packed if its record has room for the values of its coldJob: the rank
+// in cold, and the counts next to the delay, which is at most a day.
 const (
 	isPacked        = 1 << 31
 	packedCountBits = 3

@@ -105,10 +105,10 @@ func (p *policies) put(pattern, settings string) {
 	p.pass.begin()
 }
 
-// SetPolicies replaces the configured policies and keeps the run-time settings. Tick updates
-// all tubes in the following turns. A policy acts on a job at the job's next event. A
-// server that stops passes nil: then no end of a reservation counts, and tubes that are
-// shut stay shut.
+// SetPolicies replaces the configured policies and keeps the run-time settings. Tick
+// updates all tubes in the following turns. A policy acts on a job at the job's next
+// event. A server that stops passes nil: then no end of a reservation counts, and tubes
+// that are shut stay shut.
 func (e *Engine) SetPolicies(p Policies) { e.policies.configure(p) }
 
 // Policies returns the current policies, or nil if there are none.

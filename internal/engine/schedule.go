@@ -331,8 +331,8 @@ func (e *Engine) SetSchedule(name, text string) Outcome {
 	return o
 }
 
-// PauseSchedule starts or ends the pause of a schedule. Runs before the end, at wall in ns
-// since 1970, do not count as missed.
+// PauseSchedule starts or ends the pause of a schedule. Runs before the end, at wall in
+// ns since 1970, do not count as missed.
 func (e *Engine) PauseSchedule(wall int64, name string, paused bool) Outcome {
 	d := e.scheduleNamed(name)
 	if d == nil {

@@ -41,8 +41,8 @@ func (w While) has(s State) bool {
 // A keyIndex finds jobs by key. It is not logged, because it follows from the jobs and
 // the policies. See keyindex.go.
 //
-// I28. Unless a jobPass is under way, the index contains exactly the jobs whose tube has a
-// Key and whose state blocks duplicates; stale jobs can be missing. During a pass, jobs
+// I28. Unless a jobPass is under way, the index contains exactly the jobs whose tube has
+// a Key and whose state blocks duplicates; stale jobs can be missing. During a pass, jobs
 // can be missing and other jobs present, so findKey examines each job that it finds.
 type keyIndex struct {
 	keyTable

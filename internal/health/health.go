@@ -238,9 +238,9 @@ func (s *Server) Findings(found []Finding) []Finding {
 // schedule ready, delayed or reserved, after which the jobs of the schedule pile up.
 const pilesUpAfter = 5
 
-// ScheduleFindings appends the findings of a schedule. problem is the reason why it cannot
-// put its job, or empty. behind is the number of last runs that found the previous job
-// ready, delayed or reserved.
+// ScheduleFindings appends the findings of a schedule. problem is the reason why it
+// cannot put its job, or empty. behind is the number of last runs that found the previous
+// job ready, delayed or reserved.
 func ScheduleFindings(found []Finding, name, problem string, behind uint64) []Finding {
 	switch {
 	case problem != "":

@@ -33,8 +33,8 @@ const (
 	day    = 24 * hour
 )
 
-// kinds contains the names of the files, the time that a file covers, the time after which it
-// is removed, and the part of the limit that the kind can use.
+// kinds contains the names of the files, the time that a file covers, the time after
+// which it is removed, and the part of the limit that the kind can use.
 var kinds = [NumKinds]struct {
 	name         string
 	period, keep int64 // ms

@@ -39,7 +39,7 @@ func TestRead(t *testing.T) {
 		`{"body":"\ud800"}`:                  "body: want text in Unicode: a body of other bytes can be sent as body_base64",
 		`{"body_base64":"%"}`:                "body_base64: want base64",
 		`{"body":"x","body_base64":""}`:      "it has both body and body_base64",
-		`{"body":"x","b\u006fdy":"y"}`:       "a member is there twice",
+		`{"body":"x","b\u006fdy":"y"}`:       "duplicate member",
 		`{}`:                                 "it has neither body nor body_base64",
 		`{"body":"x","state":"held"}`:        `state: want one of ["ready" "reserved" "delayed" "buried"]`,
 		`[1]`:                                "not a job in JSON: want an object",

@@ -45,7 +45,7 @@ func unmarshal(object []byte, j *Job) error {
 			}
 		}
 		if seen&bit != 0 {
-			return errors.New("a member is there twice")
+			return errors.New("duplicate member")
 		}
 		seen |= bit
 	}

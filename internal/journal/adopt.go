@@ -25,9 +25,9 @@ import (
 //
 // No client is served before the end. After a crash, a start that finds beanpole.adopting
 // repeats 2, and removes the segments of the incomplete journal; the files of beanstalkd
-// are unchanged. A start that finds beanpole.adopted continues at 4. At any other time, files of
-// beanstalkd next to a journal come from a beanstalkd that was started there later: Open
-// refuses them.
+// are unchanged. A start that finds beanpole.adopted continues at 4. At any other time,
+// files of beanstalkd next to a journal come from a beanstalkd that was started there
+// later: Open refuses them.
 const (
 	adopting = "beanpole.adopting"
 	adopted  = "beanpole.adopted"
@@ -79,8 +79,8 @@ func exists(fsys vfs.FS, dir, name string) (bool, error) {
 }
 
 // adopt takes over the files of beanstalkd, or completes an earlier takeover. The report
-// is nil if it read no file. isNew reports that the journal is empty, and interrupted that
-// it is the incomplete journal of a takeover.
+// is nil if it read no file. isNew reports that the journal is empty, and interrupted
+// that it is the incomplete journal of a takeover.
 func (j *Journal) adopt(isNew, interrupted bool) (*binlog.Report, error) {
 	files, err := binlog.Files(j.fs, j.dir)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Append implements broker.Log. Admit has reserved space for each change except TubeGone,
-// for which no client waits. Reserved space always exists, and a failed log keeps appended
-// records. Therefore Append cannot fail.
+// for which no client waits. Reserved space always exists, and a failed log keeps
+// appended records. Therefore Append cannot fail.
 func (j *Journal) Append(changes []engine.Change) error {
 	for i := range changes {
 		c := &changes[i]

@@ -94,8 +94,8 @@ func (b *usedBench) kill(t *testing.T) {
 	}
 }
 
-// When the current segment or the next one is lost, the journal is rewritten: deleted jobs
-// stay deleted, and no job is missing.
+// When the current segment or the next one is lost, the journal is rewritten: deleted
+// jobs stay deleted, and no job is missing.
 func TestLostFiles(t *testing.T) {
 	for name, lose := range map[string]func(st wal.Stats, sequence uint64) bool{
 		"the current":      func(st wal.Stats, sequence uint64) bool { return sequence == st.Current },

@@ -246,8 +246,8 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// Patterns that overlap make a policy for each set of them. A Set keeps a bounded number of
-// those policies.
+// Patterns that overlap make a policy for each set of them. A Set keeps a bounded number
+// of those policies.
 func TestPoliciesKept(t *testing.T) {
 	configs := make([]Config, 15)
 	for i := range configs {

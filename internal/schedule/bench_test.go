@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// BenchmarkSameMinute runs 1,000 schedules that are due in the same minute. It reports the
-// longest turn, for which other clients wait, and the number of turns.
+// BenchmarkSameMinute runs 1,000 schedules that are due in the same minute. It reports
+// the longest turn, for which other clients wait, and the number of turns.
 func BenchmarkSameMinute(b *testing.B) {
 	var worst, total time.Duration
 	turns := 0

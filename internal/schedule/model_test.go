@@ -65,8 +65,8 @@ func (w *world) runs(name string, from, to int64) (runs []int64) {
 	return runs
 }
 
-// expect returns the jobs that the model puts now, and updates the model. Skipped runs and
-// draining put none.
+// expect returns the jobs that the model puts now, and updates the model. Skipped runs
+// and draining put none.
 func (w *world) expect() (jobs []string) {
 	for _, name := range slices.Sorted(maps.Keys(w.defs)) {
 		def := w.defs[name]

@@ -236,8 +236,8 @@ func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 	return resumed, refused
 }
 
-// startResuming takes clients out of the loop of pending clients. It returns false if this
-// member no longer leads or the server stops. Follow then waits for these clients.
+// startResuming takes clients out of the loop of pending clients. It returns false if
+// this member no longer leads or the server stops. Follow then waits for these clients.
 func (s *Server) startResuming(clients []resuming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

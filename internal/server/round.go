@@ -80,8 +80,8 @@ func (l *loop) runDue() {
 }
 
 // runAlone runs a turn that belongs to no round. No round waits for its settlement, but
-// replies to waiting reserves can. Therefore, the loop starts a sync, unless it will start
-// one for a round that the running sync does not cover.
+// replies to waiting reserves can. Therefore, the loop starts a sync, unless it will
+// start one for a round that the running sync does not cover.
 func (l *loop) runAlone(c *broker.Caller) {
 	if settled, _ := c.Start(noSettler{}); !settled && l.unsettled == l.syncing {
 		l.srv.broker.StartSync()

@@ -9,7 +9,8 @@ import (
 )
 
 // BenchmarkPreallocation measures a write and a sync on space that was reserved in three
-// ways. The result determines how segments are created: see fill. TMPDIR selects the disk.
+// ways. The result determines how segments are created: see fill. TMPDIR selects the
+// disk.
 //
 //	go test -run=^$ -bench=Preallocation -benchtime=1500x ./internal/wal
 func BenchmarkPreallocation(b *testing.B) {

@@ -54,8 +54,8 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 		return l.fail(err)
 	}
 	// Not earlier, even on a full disk: with a relaxed sync, acknowledged records can be in
-	// the kernel's cache alone, and a killed process must not lose them. Also, a power cut in
-	// between would leave a last segment that is too short.
+	// the kernel's cache alone, and a killed process must not lose them. Also, a power cut
+	// in between would leave a last segment that is too short.
 	h.failed.truncate()
 	l.healing, l.err, l.noRoom = nil, nil, nil
 	for i := range l.deletable {

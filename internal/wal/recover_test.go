@@ -17,9 +17,9 @@ import (
 
 func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
-// TestRecover runs the stories in testdata/recover. A story is a sequence of commands, one
-// per line, each followed by its output, indented by a tab. Files are named by the sequence
-// of their segment.
+// TestRecover runs the stories in testdata/recover. A story is a sequence of commands,
+// one per line, each followed by its output, indented by a tab. Files are named by the
+// sequence of their segment.
 //
 //	append N SIZE      append N records of SIZE bytes, flush
 //	sync               sync

@@ -55,8 +55,8 @@ type MemberHealth struct {
 	DiskFree *int64 `json:"disk_free,omitempty"` // Free bytes of its disk. Absent if unknown.
 }
 
-// A Progress is the progress of a member. The leader shows the progress of every member that
-// it has heard from; any other member shows only its own.
+// A Progress is the progress of a member. The leader shows the progress of every member
+// that it has heard from; any other member shows only its own.
 type Progress struct {
 	Applied uint64 `json:"applied"` // The last committed entry of the log that it has. Absent if unknown.
 	Lag     uint64 `json:"lag"`     // Number of committed entries that it lacks. Absent if unknown.

@@ -94,9 +94,9 @@ func (s *Session) transport() (*adminTransport, error) {
 	return &adminTransport{HTTP: *t, addr: addr}, nil
 }
 
-// Probe returns whether a health check succeeds, and the first line of its answer. page is
-// /healthz or /readyz. It returns false and no error if the address of the admin API is
-// unknown.
+// Probe returns whether a health check succeeds, and the first line of its answer. page
+// is /healthz or /readyz. It returns false and no error if the address of the admin API
+// is unknown.
 func (s *Session) Probe(ctx context.Context, page string) (ok bool, line string, err error) {
 	t, err := s.transport()
 	if t == nil || err != nil {

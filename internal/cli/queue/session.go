@@ -48,8 +48,8 @@ func (s *session) adminCommand(name, args, short, long string, run func(ctx cont
 	return cmd
 }
 
-// newSubcommand returns a subcommand that uses the admin API, and its session. The help is
-// its short description and more.
+// newSubcommand returns a subcommand that uses the admin API, and its session. The help
+// is its short description and more.
 func newSubcommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) (*cobra.Command, *session) {
 	s := new(session)
 	cmd := s.adminCommand(name, args, short, strings.TrimSpace(strings.ToUpper(short[:1])+short[1:]+".\n\n"+more), func(ctx context.Context, a *admin.Client, args []string) error {

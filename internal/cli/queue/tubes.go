@@ -19,8 +19,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// A tube is a row of the list of tubes, and its JSON. For a single tube, it has the reason
-// why its jobs wait, and the settings that differ from their defaults.
+// A tube is a row of the list of tubes, and its JSON. For a single tube, it has the
+// reason why its jobs wait, and the settings that differ from their defaults.
 type tube struct {
 	admin.Tube
 	Why    string `json:"why,omitempty"`

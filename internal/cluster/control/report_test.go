@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The leader compares the settings in a report with its own, and status shows the names of
-// those that differ. A report without settings keeps the names.
+// The leader compares the settings in a report with its own, and status shows the names
+// of those that differ. A report without settings keeps the names.
 func TestReport(t *testing.T) {
 	c := Control{}
 	send := func(settings string) string {

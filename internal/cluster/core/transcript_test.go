@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// The transcripts in testdata are stories of a few members, like those of etcd-io/raft. An
-// unindented line is a command, an indented line is its result, and a line that begins with # is
-// a comment. -update writes the results.
+// The transcripts in testdata are stories of a few members, like those of etcd-io/raft.
+// An unindented line is a command, an indented line is its result, and a line that begins
+// with # is a comment. -update writes the results.
 //
 //	members 3              so many voters, with empty logs
 //	tick 1 x20             the clock of a member ticks

@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// openUncut opens an empty log and appends n entries of 60 bytes. Like the log of a leader
-// that misses a member, it is never cut.
+// openUncut opens an empty log and appends n entries of 60 bytes. Like the log of a
+// leader that misses a member, it is never cut.
 func openUncut(tb testing.TB, fsys vfs.FS, dir string, opt Options, n uint64) *Log {
 	log, err := Open(fsys, dir, opt)
 	if err != nil {
@@ -69,8 +69,8 @@ func TestEntriesAllocatesForItsLimit(t *testing.T) {
 	}
 }
 
-// BenchmarkAppend appends entries of 60 bytes to a log of 600,000 that is not cut: a member
-// is away. With -benchtime 400000x the log ends with a million.
+// BenchmarkAppend appends entries of 60 bytes to a log of 600,000 that is not cut: a
+// member is away. With -benchtime 400000x the log ends with a million.
 func BenchmarkAppend(b *testing.B) {
 	log := openUncut(b, vfs.OS, b.TempDir(), Options{SegmentSize: 64 << 20}, 600_000)
 	next := log.Last().Index + 1

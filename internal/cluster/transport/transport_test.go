@@ -457,8 +457,8 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// With its certificate a removed member can send a request, and nothing else is served. The
-// connections that it has when it is removed are closed.
+// With its certificate a removed member can send a request, and nothing else is served.
+// The connections that it has when it is removed are closed.
 func TestCertificateOfRemovedMember(t *testing.T) {
 	peers := newPeers(t, 2)
 	p, other := peers[0], peers[1]

@@ -32,8 +32,8 @@ func writeGolden(t *testing.T, dir string) {
 	}
 }
 
-// Read returns the jobs of each directory in testdata that want.txt lists. beanstalkd 1.12
-// wrote the files of v7-*; kill -9 stopped it:
+// Read returns the jobs of each directory in testdata that want.txt lists. beanstalkd
+// 1.12 wrote the files of v7-*; kill -9 stopped it:
 //
 //   - v7-records has each kind of record, in one file with its zero fill;
 //   - v7-compacted has lost its first files: beanstalkd has copied the jobs;

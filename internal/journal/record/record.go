@@ -87,8 +87,8 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 // AppliedMark is a kind of change that only a journal contains. Its Body is an Applied.
 const AppliedMark = engine.ChangeKind(0x80 + kindApplied)
 
-// PutID returns the id of the job in a record. It returns false unless the record contains
-// a whole job.
+// PutID returns the id of the job in a record. It returns false unless the record
+// contains a whole job.
 func PutID(rec []byte) (id uint64, ok bool) {
 	if rec[0] != kindPut || len(rec) < 3 {
 		return 0, false
