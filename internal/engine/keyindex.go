@@ -3,7 +3,7 @@ package engine
 import "math/bits"
 
 // A keyTable finds jobs by hash. It uses linear hashing: it has about as many buckets as
-// jobs, and grows or shrinks by one or two buckets at a time, so that no put pays for a
+// jobs. It grows or shrinks by one or two buckets at a time, so that no put pays for a
 // rebuild. A bucket is a short list of hashes. For each hash, it contains the first of a
 // list of jobs, which can have any length.
 type keyTable struct {

@@ -5,12 +5,12 @@ import "unsafe"
 // Limits contains the limits of an engine. They refuse puts and new tubes, but never
 // deletes. Lowering a limit discards nothing. The zero value means no limit.
 type Limits struct {
-	// Memory is the maximum memory of all jobs and tubes, in bytes. A job takes its body,
-	// rounded up by an eighth at most, jobBytes, coldBytes once it was reserved, kicked or
-	// buried, and keyBytes if it has the key of a unique job. A job that failed
-	// takes failureBytes and its FailureRecord, rounded up. A tube takes its name and
-	// tubeBytes; the tube default is free. Tubes can exceed the limit by an eighth, so that
-	// workers can still watch theirs when jobs take all of it.
+	// Memory is the maximum memory of all jobs and tubes, in bytes. A job takes jobBytes
+	// and its body, rounded up by an eighth at most. A job that was reserved, kicked or
+	// buried also takes coldBytes, and a job with the key of a unique job keyBytes. A job
+	// that failed also takes failureBytes and its FailureRecord, rounded up. A tube takes
+	// its name and tubeBytes; the tube default is free. Tubes can exceed the limit by an
+	// eighth, so that workers can still watch tubes when jobs take all of it.
 	Memory int64
 
 	// Tubes is the maximum number of tubes, including default. An engine never has more

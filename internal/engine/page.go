@@ -67,9 +67,10 @@ func ParseCursor(text string) (c Cursor, err error) {
 	return c, nil
 }
 
-// BeginPage prepares a search for up to n jobs of a tube in a state after a cursor. Ready
-// jobs are ordered by (pri, id), delayed and reserved jobs by the end of their delay or
-// TTR, and buried jobs in the order of burying. ContinuePage executes the search.
+// BeginPage prepares a search for up to n jobs of a tube in a state after a cursor.
+// ContinuePage executes the search. Ready jobs are ordered by (pri, id), and buried jobs
+// in the order of burying. Delayed and reserved jobs are ordered by the end of their
+// delay or TTR.
 func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageSearch, Outcome) {
 	t := e.byName[string(tube)]
 	if t == nil || state != Reserved && t.queueOf(state) == nil {

@@ -211,8 +211,8 @@ func (e *Engine) updatePolicies() {
 }
 
 // A jobPass visits all jobs after the policy of a tube with jobs has changed. It indexes
-// the keys of the jobs. If the policy of a job permits one attempt, the jobPass logs a
-// reservation that the Log lacks, so that a job reserved earlier has used its attempt.
+// the keys of the jobs. It also logs reservations that the Log lacks, for policies that
+// permit one attempt: a job reserved earlier has used its attempt.
 type jobPass struct {
 	pass
 	refused bool // the Log refused an attempt; the pass logs no others

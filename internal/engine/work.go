@@ -2,8 +2,8 @@ package engine
 
 // The engine counts the work of a turn in order to limit it: ten commands can be more
 // work than ten thousand others. A unit takes about 100 ns. It stands for a job added to
-// or removed from a heap, a KiB of a body copied, or sixteen watched tubes or list
-// entries examined.
+// or removed from a queue, a copied KiB of a body, or sixteen examined tubes or entries
+// of a list.
 const (
 	// maxTurnWork is the intended maximum work of a turn, about a millisecond. Most turns
 	// take far less.
@@ -65,9 +65,9 @@ func (e *Engine) enough(steps int) bool {
 	return steps >= min(e.slice, maxSlice) || steps >= minSlice && e.Spent()
 }
 
-// enoughChanges is enough for an operation whose changes are logged. Such an operation
-// does a single step if the turn has done twice its work, because a step with a large
-// body can take a quarter of a millisecond.
+// enoughChanges is enough for an operation whose changes are logged. Once the turn has
+// done twice its work, the operation does a single step: a step with a large body can
+// take a quarter of a millisecond.
 func (e *Engine) enoughChanges(steps int) bool {
 	return steps >= e.slice || steps >= minSlice && e.Spent() ||
 		steps > 0 && (e.turnLogged >= maxLogged || e.turnWork >= 2*e.workLimit)

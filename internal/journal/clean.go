@@ -10,8 +10,8 @@ import (
 
 // Cleaning is due when the log is larger than one and a half times its live data plus a
 // segment: at least a third of it is dead. It is also due when there are many more
-// segments than the bytes need, because each start that writes creates one. When a turn
-// appends n bytes, cleaning reads cleanRatio times as many old ones, so that a pass ends
+// segments than the bytes need, because each start that writes creates one. For n bytes
+// that a turn appends, cleaning reads cleanRatio times n old bytes. Therefore a pass ends
 // before the log has grown to twice its live data plus two segments.
 //
 // No turn reads much more than maxCleanStep bytes, even after a very large job; the next
@@ -183,9 +183,9 @@ func (c *cleaner) removeOldest() error {
 	return nil
 }
 
-// copyOtherRecords writes the last id, the last Applied and the persistent state again,
-// if their last records are in a segment that is about to be removed. It lowers budget;
-// done is false if the budget was too small.
+// copyOtherRecords writes the last id, the last Applied and the persistent state again if
+// their last records are in a segment that will be removed. It lowers budget; done is
+// false if the budget was too small.
 func (c *cleaner) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
 	j := c.j
 	if j.lastID <= going {
