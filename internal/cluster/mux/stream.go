@@ -31,26 +31,25 @@ type marks struct {
 
 // A Stream is a connection within a session. The session's mu guards its fields.
 type Stream struct {
-	s  *Session
-	id uint32
-
+	s       *Session
 	changed sync.Cond // with the session's mu
 	notify  func()
-	marked  bool // in the session's list of marked streams
-	blocked bool // in the session's list of blocked streams
 
 	in     []byte // received data; nil if it was all read
 	at     int    // number of bytes of in that were read
 	read   int    // bytes read since the last credit was granted
 	credit int    // bytes that can be sent
-	ended  bool   // no more data will arrive
-	gone   bool   // the other side no longer reads
-	shut   bool   // this side no longer sends
-	closed bool   // this side has closed the stream
-	lost   bool   // the other side has called Lose
+	marks  *marks // nil before the first
 
-	marks    *marks // nil before the first
-	unmarked bool   // data has arrived since the last mark, or since the stream was opened
+	id       uint32
+	marked   bool // in the session's list of marked streams
+	blocked  bool // in the session's list of blocked streams
+	ended    bool // no more data will arrive
+	gone     bool // the other side no longer reads
+	shut     bool // this side no longer sends
+	closed   bool // this side has closed the stream
+	lost     bool // the other side has called Lose
+	unmarked bool // data has arrived since the last mark, or since the stream was opened
 }
 
 // Mark sends a mark, which replaces the last one: the state after all data that was
