@@ -287,13 +287,13 @@ func (b *Broker) AwaitRoom() {
 // handlers of net/http do, since no other turn could be led.
 func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
 	defer crash()
-	return b.NewCaller(call(f)).Do()
+	return b.NewCaller(view(f)).Do()
 }
 
 // View is Call for readers: it returns when the turn is over and does not wait for the
 // disk. f can see changes that fail later, and must make none. While the broker is
 // deposed, f is not called.
-func (b *Broker) View(f func(e *engine.Engine, now int64)) { b.start(call(f)) }
+func (b *Broker) View(f func(e *engine.Engine, now int64)) { b.start(view(f)) }
 
 // start applies a request in a turn and does not wait until the turn is settled.
 func (b *Broker) start(r Request) {
@@ -305,12 +305,12 @@ func (b *Broker) start(r Request) {
 
 // Configure lets f change settings of the engine in a turn, even while the broker is
 // deposed or follows. Settings are not part of the queue; the next engine inherits them.
-func (b *Broker) Configure(f func(e *engine.Engine)) { b.start(own(func() { f(b.eng) })) }
+func (b *Broker) Configure(f func(e *engine.Engine)) { b.start(internal(func() { f(b.eng) })) }
 
 // Decide calls f in a turn if the engine decides, and reports whether it does. Like View
 // it does not wait until the turn is settled.
 func (b *Broker) Decide(f func(e *engine.Engine)) (decides bool) {
-	b.start(own(func() {
+	b.start(internal(func() {
 		if decides = !b.deposed.Load() && b.decides(); decides {
 			f(b.eng)
 		}
@@ -337,8 +337,8 @@ func (noSettler) Settled(error) {}
 // next can return the old engine without its sessions. The broker keeps no reference to
 // the old engine, since there might not be enough memory for two.
 func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
-	b.callOwn(func() {})
-	b.start(own(func() { b.replace(next) }))
+	b.callInternal(func() {})
+	b.start(internal(func() { b.replace(next) }))
 }
 
 // replace implements Replace, within a turn.
@@ -371,23 +371,23 @@ func crash() {
 	}
 }
 
-// callOwn is Call for the broker's own work, which does not use the queue and runs even
-// while the broker is deposed.
-func (b *Broker) callOwn(f func()) error {
+// callInternal is Call for the broker's own work, which does not use the queue and runs
+// even while the broker is deposed.
+func (b *Broker) callInternal(f func()) error {
 	defer crash()
-	return b.NewCaller(own(f)).Do()
+	return b.NewCaller(internal(f)).Do()
 }
 
-type own func()
+type internal func()
 
-func (f own) Apply(_ *engine.Engine, now int64) int64 {
+func (f internal) Apply(_ *engine.Engine, now int64) int64 {
 	f()
 	return now
 }
 
-type call func(e *engine.Engine, now int64)
+type view func(e *engine.Engine, now int64)
 
-func (f call) Apply(e *engine.Engine, now int64) int64 {
+func (f view) Apply(e *engine.Engine, now int64) int64 {
 	f(e, now)
 	return now
 }
@@ -406,13 +406,13 @@ func (b *Broker) OnMoreDue(f func()) { b.moreDue.Store(&f) }
 // Close waits for the running turn, settles all turns, closes the log and stops the
 // timer. Later turns with Changes fail with ErrClosed.
 func (b *Broker) Close() error {
-	err := b.callOwn(func() {
+	err := b.callInternal(func() {
 		b.closed = true
 		b.timer.Stop()
 	})
 	if b.log != nil {
 		// In a separate turn, so that the previous turn has flushed its requests.
-		b.callOwn(func() { err = errors.Join(err, b.closeLog()) })
+		b.callInternal(func() { err = errors.Join(err, b.closeLog()) })
 		b.commit.goroutines.Wait()
 	}
 	return err

@@ -282,7 +282,7 @@ func TestFollow(t *testing.T) {
 		if err := client.Do(); !errors.Is(err, ErrDeposed) || applied {
 			t.Errorf("a client: %v, and it was executed: %v", err, applied)
 		}
-		b.callOwn(func() { decides = true })
+		b.callInternal(func() { decides = true })
 		if n := ready(); n != 1 {
 			t.Errorf("%d jobs are ready in an engine that decides", n)
 		}
@@ -350,7 +350,7 @@ func TestReplaceAtOnce(t *testing.T) {
 func TestReplaceWhileDeciding(t *testing.T) {
 	b := newBroker(t, nil)
 	err := errors.New("it was replaced")
-	b.callOwn(func() {
+	b.callInternal(func() {
 		defer func() {
 			if recover() != nil {
 				err = nil

@@ -55,9 +55,9 @@ func (b *Broker) execute(callers []*Caller, now int64) (later int64, refused boo
 // permits reports whether a request is applied although the engine does not decide.
 func permits(r Request, deposed bool) bool {
 	switch r.(type) {
-	case own:
+	case internal:
 		return true
-	case call:
+	case view:
 		return !deposed
 	}
 	return false
@@ -168,5 +168,5 @@ func (b *Broker) schedule(next int64) {
 // tick runs a turn for due timers, or after a failure of the log. The timer calls it in
 // its own goroutine.
 func (b *Broker) tick() {
-	b.callOwn(func() { b.timerAt = engine.Never })
+	b.callInternal(func() { b.timerAt = engine.Never })
 }

@@ -166,7 +166,7 @@ func (b *Batch) keepUnexecuted(t *task) {
 		}
 		c.resetParser() // it will see that input again
 	}
-	if c.ending.phase == over {
+	if c.closing.phase == over {
 		c.in.free()
 	} else {
 		c.keep(t.fresh, t.parsed)
@@ -183,7 +183,7 @@ func (b *Batch) keepUnexecuted(t *task) {
 
 // afterCheck keeps the input of a put that a turn has checked, or starts discarding it.
 func (c *Conversation) afterCheck(t *task) {
-	if c.ending.phase == over {
+	if c.closing.phase == over {
 		c.in.free()
 		return
 	}
@@ -196,9 +196,9 @@ func (c *Conversation) afterCheck(t *task) {
 	c.proceed()
 }
 
-// GoesOn reports whether the conversation of task i can continue after TurnOver, before
-// the turn is settled.
-func (b *Batch) GoesOn(i int) bool { return b.tasks[i].do == checkPut || b.tasks[i].do == expire }
+// Continues reports whether the conversation of task i can continue after TurnOver,
+// before the turn is settled.
+func (b *Batch) Continues(i int) bool { return b.tasks[i].do == checkPut || b.tasks[i].do == expire }
 
 // Settle is called by the driver when the changes of the turn and all earlier ones are
 // durable, or failed to become durable with err. Then the replies can be written. After

@@ -23,13 +23,13 @@ func (c *Conversation) Check() error {
 	}
 	switch c.state {
 	case Reading, Ready, Lingering, Closed:
-		assert(c.wait.phase == noWait || c.ending.phase == over, "V2: %v, but a reserve waits", c.state)
+		assert(c.wait.phase == noWait || c.closing.phase == over, "V2: %v, but a reserve waits", c.state)
 	case Waiting:
 		assert(c.wait.phase == waiting, "V2: waiting for no reserve")
 	}
 	assert(c.wait.phase == noWait || c.long.command == nil, "V2: a reserve waits after a command that goes on")
 	assert(c.wait.phase != noWait || len(c.wait.answer.bytes) == 0 && c.wait.answer.rest == nil, "V3: an answer, but no wait")
-	assert(c.ending.phase != over || c.in.empty() || c.sess != nil, "V4: there is input after the end of the session")
+	assert(c.closing.phase != over || c.in.empty() || c.sess != nil, "V4: there is input after the end of the session")
 	assert(!c.in.more || !c.in.empty() || c.state == Leaving, "V4: commands in no input")
 	if c.state == Reading && c.in.empty() {
 		assert(c.in.asked || c.in.buf == nil, "V5: idle, with a buffer of %d bytes", len(c.in.buf))
@@ -40,10 +40,10 @@ func (c *Conversation) Check() error {
 	}
 	switch c.state {
 	case Lingering, Closed:
-		assert(c.sess == nil && c.ending.phase == over, "V7: %v, with a session", c.state)
+		assert(c.sess == nil && c.closing.phase == over, "V7: %v, with a session", c.state)
 	case Opening, Leaving:
 	default:
-		assert(c.sess != nil || c.ending.phase == over, "V7: %v, without a session", c.state)
+		assert(c.sess != nil || c.closing.phase == over, "V7: %v, without a session", c.state)
 	}
 	if c.wait.phase != noWait {
 		assert(c.in.len() < MaxAhead+max(stepInput, len(c.in.buf)/2), "V8: %d bytes after a waiting reserve", c.in.len())

@@ -19,7 +19,7 @@ func TestCheckReports(t *testing.T) {
 		{"V2", Waiting, func(c *Conversation) {}},
 		{"V2", Executing, func(c *Conversation) { c.wait.phase, c.long.command = waiting, &kick{} }},
 		{"V3", Reading, func(c *Conversation) { c.wait.answer.bytes = []byte("x") }},
-		{"V4", Executing, func(c *Conversation) { c.sess, c.ending.phase = nil, over; c.in.append([]byte("x")) }},
+		{"V4", Executing, func(c *Conversation) { c.sess, c.closing.phase = nil, over; c.in.append([]byte("x")) }},
 		{"V4", Reading, func(c *Conversation) { c.in.more = true }},
 		{"V5", Reading, func(c *Conversation) { c.in.buf = make([]byte, 1) }},
 		{"V5", Reading, func(c *Conversation) { c.wait.answer.bytes = make([]byte, 2*keptAnswer) }},

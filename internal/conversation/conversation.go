@@ -144,7 +144,7 @@ type Conversation struct {
 	state      State
 	share      uint8 // maximum number of commands in the next turn; smaller if the last turn had no time for all
 	putChecked bool  // a turn has checked the put whose body the parser expects
-	ending     ending
+	closing    closing
 	sess       *engine.Session
 	parser     wire.Parser
 
@@ -157,9 +157,9 @@ type Conversation struct {
 	record *record // nil if the conversation cannot be resumed
 	out    output  // replies
 
-	progress progress
-	holding  Holding
-	beside   int64 // bytes that the driver holds
+	progress  progress
+	holding   Holding
+	alongside int64 // bytes that the driver holds
 
 	terms    *access.Terms    // terms of the listener; nil means all rights
 	identity *access.Identity // identity of the client; nil without terms
@@ -260,8 +260,8 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	if fresh == nil {
 		buf = c.in.unread()
 	}
-	if c.ending.phase == unheard && len(buf) > 0 {
-		c.ending.phase = open
+	if c.closing.phase == unheard && len(buf) > 0 {
+		c.closing.phase = open
 		if err := foreign(buf); err != nil {
 			c.leave(b, err)
 			return
@@ -349,7 +349,7 @@ func (c *Conversation) keep(fresh []byte, n int) {
 // EndInput reports the end of the client's input. Complete commands are still executed.
 func (c *Conversation) EndInput(b *Batch) {
 	c.HangUp(b)
-	c.ending.phase = max(c.ending.phase, noInput)
+	c.closing.phase = max(c.closing.phase, noInput)
 	if c.state == Reading {
 		c.proceed()
 	}
@@ -358,14 +358,14 @@ func (c *Conversation) EndInput(b *Batch) {
 // HangUp reports that the client has disconnected, and ends its waiting reserve. The
 // driver can still have unread input.
 func (c *Conversation) HangUp(b *Batch) {
-	if c.wait.phase != noWait && c.ending.phase < hungUp {
-		c.ending.phase = hungUp
+	if c.wait.phase != noWait && c.closing.phase < hungUp {
+		c.closing.phase = hungUp
 		b.tasks = append(b.tasks, task{c: c, do: halfClose})
 	}
 }
 
 // HasHungUp reports whether HangUp or EndInput was called during a wait.
-func (c *Conversation) HasHungUp() bool { return c.ending.phase >= hungUp }
+func (c *Conversation) HasHungUp() bool { return c.closing.phase >= hungUp }
 
 // AheadIsFull reports whether MaxAhead bytes after a waiting reserve were read.
 func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
@@ -441,15 +441,15 @@ func (c *Conversation) proceed() {
 	}
 	waits := c.wait.phase != noWait
 	switch {
-	case c.ending.phase == over && c.sess == nil:
+	case c.closing.phase == over && c.sess == nil:
 		c.gone()
 		return
-	case waits && (c.ending.phase != noInput || c.ending.reason != ErrStopped): // after Stop it waits for nothing
+	case waits && (c.closing.phase != noInput || c.closing.reason != ErrStopped): // after Stop it waits for nothing
 		c.state = Waiting
 	case !waits && (c.in.more || c.long.command != nil):
 		c.state = Ready
-	case c.ending.phase >= noInput:
-		c.ending.phase = over
+	case c.closing.phase >= noInput:
+		c.closing.phase = over
 		c.state = Ready
 	default:
 		c.state = Reading

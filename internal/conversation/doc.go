@@ -50,7 +50,7 @@
 //
 // # Time
 //
-// This package implements all timeouts (time.go, ending.go). A driver calls Advance at
+// This package implements all timeouts (time.go, closing.go). A driver calls Advance at
 // the time that Next returns. Earlier calls have no effect.
 //
 // Only Conversation.execute executes commands. It refuses those to which the client has
@@ -87,5 +87,5 @@
 // conversations (memory.go).
 //
 // Start reading with Conversation in conversation.go, then Batch in batch.go and
-// ending.go; execute.go has a function for each command.
+// closing.go; execute.go has a function for each command.
 package conversation

@@ -59,7 +59,7 @@ func (c *Conversation) trace(reply []byte) {
 
 // ready reports whether the previous commands permit the execution of the next one.
 func (c *Conversation) ready() bool {
-	return c.wait.phase == noWait && c.ending.phase != over && c.out.rest == nil && c.long.command == nil
+	return c.wait.phase == noWait && c.closing.phase != over && c.out.rest == nil && c.long.command == nil
 }
 
 // promise records that the reply starting at from depends on the log. There is no reply

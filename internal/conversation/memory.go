@@ -59,7 +59,7 @@ func (h *Holding) Moved(index int) { h.index = index + 1 }
 // account reports to Memory the number of bytes that the conversation holds. It excludes
 // the answer to a waiting reserve, which the turn owns.
 func (c *Conversation) account() {
-	held := int64(cap(c.in.buf)) + c.beside + c.long.held
+	held := int64(cap(c.in.buf)) + c.alongside + c.long.held
 	if c.state == Writing || c.state == Settling {
 		held += c.out.size()
 	}
@@ -68,9 +68,9 @@ func (c *Conversation) account() {
 	}
 }
 
-// Beside reports the number of bytes of the client's input that the driver holds.
-func (c *Conversation) Beside(bytes int) {
-	c.beside = int64(bytes)
+// Alongside reports the number of bytes of the client's input that the driver holds.
+func (c *Conversation) Alongside(bytes int) {
+	c.alongside = int64(bytes)
 	c.account()
 }
 

@@ -129,7 +129,7 @@ func (c *Conversation) Record() (note, state []byte, unused int, ok bool) {
 // Rests reports whether no command is in progress, except a reserve that waits.
 func (c *Conversation) Rests() bool {
 	switch {
-	case c.record == nil, !c.out.empty(), c.parser.Discarding(), c.long.command != nil, c.ending.phase > open:
+	case c.record == nil, !c.out.empty(), c.parser.Discarding(), c.long.command != nil, c.closing.phase > open:
 		return false
 	case c.state == Settling:
 		return c.record.refused
@@ -274,7 +274,7 @@ func (c *Conversation) ResumeWait(e *engine.Engine, now int64, r *Resumption) {
 // not used. It returns false if the engine did not decide, so that there is no session.
 func (c *Conversation) Resumed(now int64, input []byte) bool {
 	c.progress.at = now
-	c.ending.phase = open
+	c.closing.phase = open
 	if len(input) > 0 {
 		c.in.append(input)
 		c.in.more = true

@@ -62,7 +62,7 @@ func (c *Conversation) Next() int64 {
 	case Ready:
 		return 0
 	case Lingering:
-		return min(at, c.ending.checked+int64(lingerCheck))
+		return min(at, c.closing.checked+int64(lingerCheck))
 	case Writing:
 		if limit := int64(c.shared.StallTimeout); limit > 0 {
 			return min(at, max(c.progress.at, c.progress.asked)+limit/4)
@@ -90,8 +90,8 @@ func (c *Conversation) Advance(b *Batch, now int64) {
 	}
 	switch {
 	case c.state != Ready:
-	case c.ending.phase == over:
-		c.leave(b, c.ending.reason)
+	case c.closing.phase == over:
+		c.leave(b, c.closing.reason)
 	case c.long.command != nil:
 		b.tasks = append(b.tasks, task{c: c, do: execute, from: len(b.commands), to: len(b.commands)})
 		c.state = Executing
@@ -104,7 +104,7 @@ func (c *Conversation) Advance(b *Batch, now int64) {
 // reason, or engine.Never.
 func (c *Conversation) deadline() (at int64, reason error) {
 	at, reason = c.patience()
-	if by := c.progress.opened + int64(AuthTimeout); c.locked() && by < at && c.ending.phase != over {
+	if by := c.progress.opened + int64(AuthTimeout); c.locked() && by < at && c.closing.phase != over {
 		return by, ErrNoAuth
 	}
 	return at, reason
@@ -114,8 +114,8 @@ func (c *Conversation) deadline() (at int64, reason error) {
 func (c *Conversation) patience() (at int64, reason error) {
 	var limit time.Duration
 	switch {
-	case c.state == Lingering && c.ending.until != 0:
-		return c.ending.until, c.ending.reason
+	case c.state == Lingering && c.closing.until != 0:
+		return c.closing.until, c.closing.reason
 	case c.state == Writing:
 		limit, reason = c.shared.StallTimeout, ErrUnread
 	case c.state != Reading:

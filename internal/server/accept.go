@@ -120,13 +120,13 @@ func (a *acceptor) acceptConn(nc net.Conn) {
 
 // receive passes the connection of a client to a loop if the client is admitted.
 func (a *acceptor) receive(nc net.Conn, client net.Addr) error {
-	e, err := a.letIn(client, func() access.UnixUser { return PeerUser(nc) })
+	e, err := a.admit(client, func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
 		return err
 	}
 	c := &socket{client: client}
 	if c.fd, err = a.socketOf(nc, &e); err == nil {
-		a.admit(c, e)
+		a.identify(c, e)
 		if err = a.srv.handOut(c); err == nil {
 			return nil
 		}

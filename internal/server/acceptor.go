@@ -20,7 +20,7 @@ import (
 
 const (
 	// maxAccepted is the maximum number of connections that a loop accepts from a
-	// listener in a pass, during which the commands of other clients wait.
+	// listener in an iteration, during which the commands of other clients wait.
 	maxAccepted = 8
 
 	// maxForStats is the maximum number of connections that a loop accepts before a turn
@@ -77,7 +77,7 @@ type Network interface {
 func (a *acceptor) acceptInLoop(from Listening) bool {
 	a.listening = from
 	for a.first != nil && a.srv.running.Err() == nil {
-		a.first.mail.listen(a)
+		a.first.inbox.listen(a)
 		select {
 		case <-a.srv.running.Done():
 		case f := <-a.failed:
@@ -172,9 +172,9 @@ func (a *acceptor) accept(atMost int) (full bool) {
 // acceptSocket passes the socket of a new client to its loop if the client is admitted.
 func (a *acceptor) acceptSocket(fd Socket, client net.Addr) {
 	s, c := a.srv, &socket{fd: fd, client: client}
-	e, err := a.letIn(client, c.user)
+	e, err := a.admit(client, c.user)
 	if err == nil {
-		a.admit(c, e)
+		a.identify(c, e)
 		if err = s.handOut(c); err == nil {
 			return
 		}

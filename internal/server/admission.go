@@ -28,9 +28,9 @@ type rejection struct{ reason string }
 
 func (r *rejection) Error() string { return r.reason }
 
-// letIn counts a new client and returns its credentials, or an error with the reason for
+// admit counts a new client and returns its credentials, or an error with the reason for
 // refusing it. user returns the user of the process at the other end of a Unix socket.
-func (a *acceptor) letIn(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
+func (a *acceptor) admit(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
 	e := access.Evidence{Address: AddressOf(client)}
 	if !a.terms.LetIn(e.Address) {
 		return e, &rejection{"its network is not permitted"}
@@ -52,7 +52,7 @@ func AddressOf(client net.Addr) (addr netip.Addr) {
 
 // admit creates the conversation of an admitted client, with the identity of its
 // credentials.
-func (a *acceptor) admit(c *socket, e access.Evidence) {
+func (a *acceptor) identify(c *socket, e access.Evidence) {
 	a.srv.prepare(c)
 	id, known := a.srv.access.Identify(e)
 	a.srv.admit(&c.Conversation, &a.terms.Terms, id, known)

@@ -95,7 +95,7 @@ func TestProxyCountsWhatItHolds(t *testing.T) {
 		t.Errorf("%d bytes are held after the client has received all", n)
 	}
 	s.Dismiss(conversation.ErrMemory)
-	if l.step(); !s.gone {
+	if l.step(); !s.closing {
 		t.Error("a dismissed connection is still open")
 	}
 }

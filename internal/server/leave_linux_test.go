@@ -11,7 +11,8 @@ import (
 )
 
 // If very many clients disconnect at once, other clients are served in between, because
-// each pass closes only some. All are closed in the end, even without further events.
+// each iteration closes only some. All are closed in the end, even without further
+// events.
 func TestManyClientsLeave(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const clients = 200
@@ -37,11 +38,11 @@ func TestManyClientsLeave(t *testing.T) {
 		if total.Closes != clients {
 			t.Errorf("%d connections were closed, want %d", total.Closes, clients)
 		}
-		if most.Closes > epoll.MaxEvents/maxRoundTasks*closesPerRound {
-			t.Errorf("%d connections were closed in one pass", most.Closes)
+		if most.Closes > epoll.MaxEvents/maxBatchTasks*closesPerBatch {
+			t.Errorf("%d connections were closed in one iteration", most.Closes)
 		}
-		if most.Reads > leavesPerPass {
-			t.Errorf("%d connections were read in one pass", most.Reads)
+		if most.Reads > hangupsPerIteration {
+			t.Errorf("%d connections were read in one iteration", most.Reads)
 		}
 	})
 }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// maxRoundTasks is the maximum number of sockets in a round whose turn writes no log.
-	// In a larger round, the first replies would wait for the last command.
-	maxRoundTasks = 64
+	// maxBatchTasks is the maximum number of sockets in a batch whose turn writes no log.
+	// In a larger batch, the first replies would wait for the last command.
+	maxBatchTasks = 64
 
 	// readSize is the maximum number of bytes that a loop reads from a socket at a time.
 	// It fits a command with a body of the default maximum size.
@@ -33,26 +33,27 @@ const (
 
 	yieldPause = int64(5 * time.Millisecond) // ns between two calls of Gosched
 
-	// closesPerRound is the maximum number of sockets that a loop closes in a round. A
+	// closesPerBatch is the maximum number of sockets that a loop closes in a batch. A
 	// close costs the kernel ten times as much as a read, and thousands of clients can
 	// disconnect at once.
-	closesPerRound = 4
+	closesPerBatch = 4
 
-	// leavesPerPass is the maximum number of disconnected clients that a loop handles in
-	// a pass. The poller reports the others again, among the events of live clients.
-	leavesPerPass = 16
+	// hangupsPerIteration is the maximum number of disconnected clients that a loop
+	// handles in an iteration. The poller reports the others again, among the events of
+	// live clients.
+	hangupsPerIteration = 16
 
-	// writesPerRound is the maximum number of pieces of a long reply that a loop writes
-	// to a socket in a round.
-	writesPerRound = 3
+	// writesPerBatch is the maximum number of pieces of a long reply that a loop writes
+	// to a socket in a batch.
+	writesPerBatch = 3
 
 	// maxPiece is the maximum number of bytes of a large body that a loop writes at a
 	// time. Copied replies are shorter.
 	maxPiece = 512 << 10
 
-	// passOutput is about how many bytes a loop writes in a pass, which takes a
-	// millisecond. After that it writes only the first piece of new replies.
-	passOutput = 1 << 20
+	// iterationOutput is about how many bytes a loop writes in an iteration, which takes
+	// a millisecond. After that it writes only the first piece of new replies.
+	iterationOutput = 1 << 20
 )
 
 // A loop drives the conversations of its sockets in one goroutine. It repeats:
@@ -63,14 +64,14 @@ const (
 //	deliver  write the replies of each
 //
 // So a command costs one read, one write, and a share of a wait and a turn. An idle
-// connection needs no buffer. The sockets that are ready after a wait form a pass. A pass
-// takes as many rounds of gather, turn and deliver as necessary, and each socket is in
-// one of them.
+// connection needs no buffer. The sockets that are ready after a wait form an iteration.
+// An iteration takes as many batches of gather, turn and deliver as necessary, and each
+// socket is in one of them.
 //
 // The poller reports most sockets. Two lists contain the others: the runnable sockets of
-// this pass, and those deferred to the next one. A socket is runnable when it is deferred
-// for unexecuted input or output, when its timer fires, and when it has buffered input.
-// The state of the conversation determines the action:
+// this iteration, and those deferred to the next one. A socket is runnable when it is
+// deferred for unexecuted input or output, when its timer fires, and when it has buffered
+// input. The state of the conversation determines the action:
 //
 //	state               runnable         event of the poller          afterwards (proceed)
 //	Opening, Reading    read, Advance    read                         expect input
@@ -84,7 +85,7 @@ const (
 //	Lingering           Advance          -                            discard input, expect more
 //	Closed              -                -                            close
 //
-// If the log syncs, the loop delivers a round when it is settled, and serves other
+// If the log syncs, the loop delivers a batch when it is settled, and serves other
 // sockets until then. Their changes wait for the next sync. It starts when the current
 // sync has ended, its replies are written, and the clients that have answered are served.
 // So most clients share each sync.
@@ -92,47 +93,47 @@ type loop struct {
 	srv    *Server
 	caller *broker.Caller
 	poll   Poller
-	mail   mailbox
+	inbox  inbox
 
 	first  bool           // polls the listening sockets as well
 	opener *broker.Caller // opens the sessions of new clients
 
 	// driving is held while the goroutine drives conversations, and released while it
 	// waits.
-	driving  sync.Mutex
-	farewell farewell
+	driving    sync.Mutex
+	hangupStep hangupStep
 
 	// Owned by the goroutine.
-	now     int64  // time of the round, in ns like Server.now
-	pass    uint64 // number of the pass
-	clients clients
-	yieldAt int64     // time of the next yield
-	timers  timers    // sockets that want Advance later
-	moreDue bool      // a turn is needed even if no socket has commands
-	ending  ending    // copied from the mailbox
-	gone    []*socket // to be closed: their conversations are over
+	now       int64  // time of the batch, in ns like Server.now
+	iteration uint64 // number of the iteration
+	clients   clients
+	yieldAt   int64     // time of the next yield
+	timers    timers    // sockets that want Advance later
+	moreDue   bool      // a turn is needed even if no socket has commands
+	ending    ending    // copied from the inbox
+	closing   []*socket // to be closed: their conversations are over
 
-	delivering  bool   // the round of a settled turn is about to be delivered
+	delivering  bool   // the batch of a settled turn is about to be delivered
 	state       []byte // a buffer
 	sentTerm    uint64 // the leadership to which sentClients belongs
 	sentClients int    // clients that the leader is to resume
 
-	noMessages messages // with the lists that the mailbox gets back
+	spare messages // with the lists that the inbox gets back
 
-	// The state of the pass.
+	// The state of the iteration.
 	runnable []*socket     // to be served without an event
-	deferred []*socket     // runnable in the next pass
+	deferred []*socket     // runnable in the next iteration
 	events   []epoll.Event // not handled yet
 	written  int           // bytes
-	leaves   int           // clients that have hung up and were handled
+	hungUp   int           // clients that have hung up and were handled
 
-	// The round being gathered. The turn borrows it.
-	round     *round
-	in        []byte         // input, to which the commands of the round refer
+	// The batch being gathered. The turn borrows it.
+	batch     *batch
+	in        []byte         // input, to which the commands of the batch refer
 	discarded [16 << 10]byte // input of clients that linger
-	limit     limit          // limit of the round
+	limit     limit          // limit of the batch
 
-	unused []*round // delivered rounds for reuse
+	unused []*batch // delivered batches for reuse
 	syncs
 }
 
@@ -141,14 +142,14 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.departures.nest(poll); err != nil {
+	if err := s.hangups.addLoop(poll); err != nil {
 		poll.Close()
 		return nil, err
 	}
 	l := &loop{srv: s, poll: poll}
-	l.mail.poll = poll
-	l.round = l.newRound()
-	l.limit.tasks, l.limit.commands, l.limit.input = maxRoundTasks, maxRoundCommands, roundInput
+	l.inbox.poll = poll
+	l.batch = l.newBatch()
+	l.limit.tasks, l.limit.commands, l.limit.input = maxBatchTasks, maxBatchCommands, batchInput
 	if s.opt.Journal != nil {
 		l.limit.tasks = epoll.MaxEvents
 	}
@@ -168,14 +169,14 @@ func (l *loop) run() {
 	}
 }
 
-// step runs a round. It waits first if the last pass is over.
+// step runs a batch. It waits first if the last iteration is over.
 func (l *loop) step() {
 	if len(l.runnable)+len(l.events) == 0 {
 		l.wait()
 	}
 	l.now = l.srv.now()
 	l.yield()
-	l.readMail()
+	l.drainInbox()
 	l.gather()
 	l.turn()
 	l.closeSome()
@@ -194,10 +195,10 @@ func (l *loop) yield() {
 
 // close closes the poller. The loop must not be woken afterwards.
 func (l *loop) close() {
-	l.mail.Lock()
-	defer l.mail.Unlock()
-	l.mail.closed = true
-	l.srv.departures.unnest(l.poll)
+	l.inbox.Lock()
+	defer l.inbox.Unlock()
+	l.inbox.closed = true
+	l.srv.hangups.removeLoop(l.poll)
 	l.poll.Close()
 }
 
@@ -211,45 +212,45 @@ func (l *loop) wait() {
 		more := false
 		if l.unsynced < min(l.clients.taken(), maxUnsynced) && l.now-l.unsyncedAt < unsyncedTime {
 			l.events = l.poll.Wait(0)
-			more = len(l.events)+len(l.deferred)+l.round.Len() > 0 || l.mail.streams.Load()
+			more = len(l.events)+len(l.deferred)+l.batch.Len() > 0 || l.inbox.streams.Load()
 		}
 		if more || l.sync() {
 			l.begin()
 			return
 		}
 	}
-	if len(l.deferred)+l.round.Len()+len(l.gone) == 0 && !l.moreDue {
-		l.mail.Lock()
-		if !l.mail.waiting.Load() {
+	if len(l.deferred)+l.batch.Len()+len(l.closing) == 0 && !l.moreDue {
+		l.inbox.Lock()
+		if !l.inbox.waiting.Load() {
 			timeout = l.timers.until(l.srv.now())
-			l.mail.asleep = true
+			l.inbox.asleep = true
 		}
-		l.mail.Unlock()
+		l.inbox.Unlock()
 	}
 	l.driving.Unlock()
 	l.events = l.poll.Wait(timeout)
 	l.driving.Lock()
 	if timeout != 0 {
-		l.mail.Lock()
-		l.mail.asleep = false
-		l.mail.Unlock()
+		l.inbox.Lock()
+		l.inbox.asleep = false
+		l.inbox.Unlock()
 	}
 	l.begin()
 }
 
-// begin starts a pass. New clients come first.
+// begin starts an iteration. New clients come first.
 func (l *loop) begin() {
-	l.pass++
-	l.leaves, l.written = 0, 0
+	l.iteration++
+	l.hungUp, l.written = 0, 0
 	l.runnable, l.deferred = l.deferred, l.runnable
-	hungUp := len(l.events) >= epoll.MaxEvents-1 // the poller of departures might be among the unreported events
+	hungUp := len(l.events) >= epoll.MaxEvents-1 // the poller of hangups might be among the unreported events
 	accept := false
 	for ; len(l.events) > 0 && l.events[0].Index < 0; l.events = l.events[1:] {
 		hungUp = hungUp || l.events[0].Index == epoll.Nested
 		accept = accept || l.events[0].Index == epoll.Listeners
 	}
 	if hungUp {
-		l.srv.departures.take()
+		l.srv.hangups.take()
 	}
 	if accept {
 		l.srv.acceptors.accept(l, maxAccepted)
@@ -262,17 +263,17 @@ func (l *loop) begin() {
 	}
 }
 
-// gather serves sockets until the round is full.
+// gather serves sockets until the batch is full.
 func (l *loop) gather() {
 	n := 0
-	for ; n < len(l.runnable) && !l.limit.reached(l.round, l.in); n++ {
-		if s := l.runnable[n]; s.isIn(l) && !s.gone {
+	for ; n < len(l.runnable) && !l.limit.reached(l.batch, l.in); n++ {
+		if s := l.runnable[n]; s.isIn(l) && !s.closing {
 			s.listed = false
 			l.serve(s, s.readiness(), true)
 		}
 	}
 	l.runnable = slices.Delete(l.runnable, 0, n)
-	for len(l.events) > 0 && !l.limit.reached(l.round, l.in) {
+	for len(l.events) > 0 && !l.limit.reached(l.batch, l.in) {
 		ev := l.events[0]
 		l.events = l.events[1:]
 		if s := l.clients.all[ev.Index]; s != nil && ev.Events != 0 && !l.later(s, ev.Events) {
@@ -281,13 +282,13 @@ func (l *loop) gather() {
 	}
 }
 
-// list makes a socket runnable. A socket that was served in this pass is deferred to the
-// next one.
+// list makes a socket runnable. A socket that was served in this iteration is deferred to
+// the next one.
 func (l *loop) list(s *socket) {
 	switch {
-	case s.listed || s.gone:
+	case s.listed || s.closing:
 		return
-	case s.pass == l.pass:
+	case s.iteration == l.iteration:
 		l.deferred = append(l.deferred, s)
 	default:
 		l.runnable = append(l.runnable, s)
@@ -295,25 +296,25 @@ func (l *loop) list(s *socket) {
 	s.listed = true
 }
 
-// later reports whether an event must wait for the next pass, in which the poller reports
-// it again: the socket was already served in this pass, or too many clients have
-// disconnected.
+// later reports whether an event must wait for the next iteration, in which the poller
+// reports it again: the socket was already served in this iteration, or too many clients
+// have disconnected.
 func (l *loop) later(s *socket, events epoll.Events) bool {
 	switch {
 	case s.proxy != nil, s.interest.Has(epoll.Once): // the poller does not report it again
 		return false
-	case s.pass == l.pass:
+	case s.iteration == l.iteration:
 		return true
 	case !events.Has(epoll.HalfClosed | epoll.HungUp), s.State() == conversation.Closed:
 		return false
 	}
-	l.leaves++
-	return l.leaves > leavesPerPass
+	l.hungUp++
+	return l.hungUp > hangupsPerIteration
 }
 
 // serve acts on the state of a socket, which has events or is runnable.
 func (l *loop) serve(s *socket, events epoll.Events, runnable bool) {
-	s.pass = l.pass
+	s.iteration = l.iteration
 	if s.proxy != nil {
 		s.proxy.serve(events, runnable)
 	} else {
@@ -343,11 +344,11 @@ func (l *loop) drive(s *socket, events epoll.Events, runnable bool) {
 		}
 	}
 	if runnable && s.State() != conversation.Executing {
-		s.Advance(l.round.Batch, l.now)
+		s.Advance(l.batch.Batch, l.now)
 	}
 	switch {
 	case s.State() == conversation.Executing: // deliver lets it proceed
-	case s.State() == conversation.Writing && l.written >= passOutput:
+	case s.State() == conversation.Writing && l.written >= iterationOutput:
 		l.list(s)
 	default:
 		l.proceed(s)
@@ -362,7 +363,7 @@ func (l *loop) duringWait(s *socket, events epoll.Events) {
 	case events.Has(epoll.Failed):
 		l.end(s, unix.ECONNRESET)
 	case events.Has(epoll.HalfClosed | epoll.HungUp):
-		s.HangUp(l.round.Batch)
+		s.HangUp(l.batch.Batch)
 		l.expect(s, 0)
 	case s.isEncrypted() && !s.AheadIsFull(): // it can be a close_notify
 		l.readAhead(s)
@@ -377,17 +378,17 @@ func (l *loop) readAhead(s *socket) {
 	switch n, err := s.fd.Read(buf); err {
 	case nil:
 		s.taken += uint64(n)
-		s.Receive(l.round.Batch, l.now, buf[:n])
+		s.Receive(l.batch.Batch, l.now, buf[:n])
 	case epoll.ErrWouldBlock:
 	case io.EOF:
-		s.EndInput(l.round.Batch)
+		s.EndInput(l.batch.Batch)
 		l.expect(s, 0)
 	default:
 		l.end(s, err)
 	}
 }
 
-// input reads once: into the round's buffer, or after existing unread input.
+// input reads once: into the batch's buffer, or after existing unread input.
 func (l *loop) input(s *socket) {
 	var n int
 	var err error
@@ -395,7 +396,7 @@ func (l *loop) input(s *socket) {
 		if n, err = s.fd.Read(s.Space()); err == nil {
 			s.taken += uint64(n)
 			s.Filled(l.now, n)
-			s.Advance(l.round.Batch, l.now)
+			s.Advance(l.batch.Batch, l.now)
 		}
 	} else {
 		at := len(l.in)
@@ -404,20 +405,20 @@ func (l *loop) input(s *socket) {
 		l.in = l.in[:at+n]
 		if err == nil {
 			s.taken += uint64(n)
-			s.Receive(l.round.Batch, l.now, buf[:n:n])
+			s.Receive(l.batch.Batch, l.now, buf[:n:n])
 		}
 	}
 	switch err {
 	case nil, epoll.ErrWouldBlock:
 	case io.EOF:
-		s.EndInput(l.round.Batch)
+		s.EndInput(l.batch.Batch)
 	default:
 		l.end(s, err)
 	}
 }
 
 // proceed acts on the state of the conversation: it writes, defers the socket to the next
-// pass, waits for an event or closes the socket.
+// iteration, waits for an event or closes the socket.
 func (l *loop) proceed(s *socket) {
 	if s.State() == conversation.Writing {
 		l.write(s)
@@ -428,7 +429,7 @@ func (l *loop) proceed(s *socket) {
 	l.record(s)
 	switch s.State() {
 	case conversation.Ready:
-		s.pass = l.pass
+		s.iteration = l.iteration
 		l.list(s)
 		return
 	case conversation.Closed:
@@ -457,9 +458,9 @@ func (l *loop) linger(s *socket) {
 	}
 }
 
-// write writes as much as the socket accepts, up to its share of the pass.
+// write writes as much as the socket accepts, up to its share of the iteration.
 func (l *loop) write(s *socket) {
-	for range writesPerRound {
+	for range writesPerBatch {
 		out := s.Output()
 		out = out[:min(len(out), maxPiece)]
 		n, err := s.fd.Write(out)
@@ -469,7 +470,7 @@ func (l *loop) write(s *socket) {
 		}
 		l.written += n
 		s.Wrote(l.now, n)
-		if n < len(out) || s.State() != conversation.Writing || l.written >= passOutput {
+		if n < len(out) || s.State() != conversation.Writing || l.written >= iterationOutput {
 			return
 		}
 	}

@@ -27,7 +27,7 @@ func (ls *loops) take() *loop {
 // stop makes the loops end their connections and stop.
 func (ls *loops) stop(abort bool) {
 	for _, l := range ls.all {
-		l.mail.end(ending{true, abort})
+		l.inbox.end(ending{true, abort})
 	}
 }
 
@@ -35,12 +35,12 @@ func (ls *loops) stop(abort bool) {
 // leadership.
 func (ls *loops) dismiss(reason error, nth uint32) {
 	for _, l := range ls.all {
-		l.mail.dismissAll(reason, nth)
+		l.inbox.dismissAll(reason, nth)
 	}
 }
 
 // check implements Server.Check. L1. An open socket is at its index, and its poller waits
-// for the events that its state needs. L2. Only unsettled rounds are being synced. L3.
+// for the events that its state needs. L2. Only unsettled batches are being synced. L3.
 // The timers contain open sockets, which store their positions.
 func (ls *loops) check() error {
 	var broken []error
@@ -67,7 +67,7 @@ func (ls *loops) check() error {
 			assert(s.timer.index == i+1 && l.clients.all[s.index] == s, "L3: a socket that is %v is at %d of the timers, and thinks at %d", s.State(), i+1, s.timer.index)
 		}
 		assert(open == l.clients.taken(), "L1: %d sockets are open, %d counted", open, l.clients.taken())
-		assert(l.syncing <= l.unsettled, "L2: %d rounds are being synced, of %d", l.syncing, l.unsettled)
+		assert(l.syncing <= l.unsettled, "L2: %d batches are being synced, of %d", l.syncing, l.unsettled)
 	}
 	return errors.Join(broken...)
 }
@@ -85,7 +85,7 @@ func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	if s.running.Err() != nil {
 		return nil, false
 	}
-	newPoller := newBell
+	newPoller := newWakeup
 	switch l := l.(type) {
 	case nil, *net.TCPListener, *net.UnixListener:
 		newPoller, polls = newSystemPoller, true
@@ -94,12 +94,12 @@ func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	}
 	if err := ls.open(s, newPoller); err != nil {
 		s.log.Warn("no event loops: each connection gets goroutines", "err", err)
-		ls.open(s, newBell)
+		ls.open(s, newWakeup)
 		polls = false
 	}
 	ls.polls, first = polls, ls.all[0]
 	first.first = true
-	s.broker.OnMoreDue(first.mail.deferDue)
+	s.broker.OnMoreDue(first.inbox.deferDue)
 	if polls {
 		s.wg.Go(func() { reserveFiles(s.opt.MaxConns) })
 	}
@@ -115,7 +115,7 @@ func (ls *loops) open(s *Server, newPoller func() (Poller, error)) error {
 		l, err := newLoop(s, newPoller)
 		if err != nil {
 			for _, l := range ls.all {
-				s.departures.unnest(l.poll)
+				s.hangups.removeLoop(l.poll)
 				l.poll.Close()
 			}
 			ls.all = nil
@@ -184,7 +184,7 @@ func (s *Server) enter(c *socket) {
 		c.Open(s.now())
 		s.mu.entering = append(s.mu.entering, c)
 	}
-	c.loop.mail.enter(c)
+	c.loop.inbox.enter(c)
 }
 
 // openSessions opens the sessions of all clients that are on their way to their loops. It

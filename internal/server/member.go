@@ -16,8 +16,8 @@ import (
 // connections of all other clients, on all members. They connect again, as after a
 // restart.
 
-// DefaultPatience is the default time that a client waits for a leader.
-const DefaultPatience = 10 * time.Second
+// DefaultLeaderTimeout is the default time that a client waits for a leader.
+const DefaultLeaderTimeout = 10 * time.Second
 
 // A Cluster is the server's view of the cluster whose member it runs on.
 type Cluster struct {
@@ -27,10 +27,10 @@ type Cluster struct {
 	// Dial opens a stream to the leader's Server.ServeProxied. It must not block.
 	Dial func(leader uint64) (io.ReadWriteCloser, error)
 
-	// Patience is the time that a client waits for a leader before the server closes its
-	// connection. If there has been no leader for longer, clients do not wait. Zero means
-	// DefaultPatience.
-	Patience time.Duration
+	// LeaderTimeout is the time that a client waits for a leader before the server closes
+	// its connection. If there has been no leader for longer, clients do not wait. Zero
+	// means DefaultLeaderTimeout.
+	LeaderTimeout time.Duration
 
 	// Heard returns the other members from which this member has heard since it leads. A
 	// new leader waits for their clients. It can be nil.
@@ -82,7 +82,7 @@ func (s *Server) Follow(lead Leadership) {
 		s.mu.left.Wait()
 	}
 	if changed && s.opt.Cluster != nil && len(s.mu.loops.all) > 0 {
-		s.mu.loops.all[0].mail.announceClients()
+		s.mu.loops.all[0].inbox.announceClients()
 	}
 }
 
@@ -106,13 +106,13 @@ func (s *Server) leadership() Leadership {
 	return s.mu.lead
 }
 
-// patience returns the time at which the connection of a pending client that came at the
-// given time is closed. If no leader has been known for Cluster.Patience, that is at
-// once, because the member is isolated.
-func (s *Server) patience(came int64) int64 {
+// leaderDeadline returns the time at which the connection of a pending client that came
+// at the given time is closed. If no leader has been known for Cluster.LeaderTimeout,
+// that is at once, because the member is isolated.
+func (s *Server) leaderDeadline(came int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return min(came, s.mu.alone) + int64(s.opt.Cluster.Patience)
+	return min(came, s.mu.alone) + int64(s.opt.Cluster.LeaderTimeout)
 }
 
 // converse starts the local conversation of a pending client and passes it to the loop

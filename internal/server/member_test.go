@@ -131,7 +131,7 @@ func TestPatience(t *testing.T) {
 					if i != 2 || name == "none" {
 						io.WriteString(client.nc, "put 0 0 60 1\r\nx\r\n") // the server can have hung up already
 						client.wantEnd()
-						want := DefaultPatience
+						want := DefaultLeaderTimeout
 						if i > 0 && name == "none" {
 							want = 0
 						}
@@ -174,7 +174,7 @@ func TestSilentLeader(t *testing.T) {
 		synctest.Wait()
 		waits := c.members[1].dial()
 		waits.send("reserve\n")
-		time.Sleep(2 * DefaultPatience) // of the test's own clock
+		time.Sleep(2 * DefaultLeaderTimeout) // of the test's own clock
 		c.members[1].wantConns(2)
 		leaves.nc.Close()
 		stream := <-streams

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A loop bounds the output of a pass, no matter how many clients read long replies, and
-// how fast. Each client gets its share.
+// A loop bounds the output of an iteration, no matter how many clients read long replies,
+// and how fast. Each client gets its share.
 func TestOutputOfPassIsBounded(t *testing.T) {
 	const clients, body = 50, 4 << 20
 	r := start(t, Options{Loops: 1, MaxJobSize: body})
@@ -22,8 +22,8 @@ func TestOutputOfPassIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A first piece can follow that amount, and each body has a line before it.
-	if most := passOutput + maxPiece + clients*100; n.most > most {
-		t.Errorf("%d bytes were written in a pass, want %d at most", n.most, most)
+	if most := iterationOutput + maxPiece + clients*100; n.most > most {
+		t.Errorf("%d bytes were written in an iteration, want %d at most", n.most, most)
 	}
 	if n.behind < body/2 {
 		t.Errorf("a client had only %d of %d bytes when another had all", n.behind, body)
@@ -165,8 +165,8 @@ func TestOutputOfProxyIsBounded(t *testing.T) {
 	for left() > 0 {
 		before := left()
 		loop.step()
-		if n := before - left(); n > passOutput/readSize+writesPerRound {
-			t.Fatalf("a pass passes back %d pieces, want %d at most", n, passOutput/readSize+writesPerRound)
+		if n := before - left(); n > iterationOutput/readSize+writesPerBatch {
+			t.Fatalf("an iteration passes back %d pieces, want %d at most", n, iterationOutput/readSize+writesPerBatch)
 		}
 	}
 }

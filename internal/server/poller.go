@@ -27,17 +27,17 @@ type Poller interface {
 	Close()
 }
 
-// A bell is the Poller of a loop that has only streams, which ring it.
-type bell chan struct{}
+// A wakeup is the Poller of a loop that has only streams, which wake it.
+type wakeup chan struct{}
 
-func newBell() (Poller, error) { return make(bell, 1), nil }
+func newWakeup() (Poller, error) { return make(wakeup, 1), nil }
 
-func (bell) Add(Socket, int, epoll.Events) error    { return errors.ErrUnsupported }
-func (bell) Modify(Socket, int, epoll.Events) error { return errors.ErrUnsupported }
-func (bell) Remove(Socket) error                    { return errors.ErrUnsupported }
-func (bell) Close()                                 {}
+func (wakeup) Add(Socket, int, epoll.Events) error    { return errors.ErrUnsupported }
+func (wakeup) Modify(Socket, int, epoll.Events) error { return errors.ErrUnsupported }
+func (wakeup) Remove(Socket) error                    { return errors.ErrUnsupported }
+func (wakeup) Close()                                 {}
 
-func (b bell) Wait(timeout time.Duration) []epoll.Event {
+func (b wakeup) Wait(timeout time.Duration) []epoll.Event {
 	var over <-chan time.Time
 	switch {
 	case timeout == 0:
@@ -58,7 +58,7 @@ func (b bell) Wait(timeout time.Duration) []epoll.Event {
 	return nil
 }
 
-func (b bell) Wake() {
+func (b wakeup) Wake() {
 	select {
 	case b <- struct{}{}:
 	default: // repeated

@@ -40,8 +40,8 @@ func kernelSocket(s Socket) epoll.Socket {
 	return s.(epoll.Socket)
 }
 
-// isPlain reports whether a socket is a kernel socket without TLS.
-func isPlain(s Socket) bool {
+// isPlaintext reports whether a socket is a kernel socket without TLS.
+func isPlaintext(s Socket) bool {
 	_, ok := s.(epoll.Socket)
 	return ok
 }

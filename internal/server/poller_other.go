@@ -12,14 +12,14 @@ import (
 
 // On this system, loops cannot poll kernel sockets: each socket has a pump.
 
-func newSystemPoller() (Poller, error) { return newBell() }
+func newSystemPoller() (Poller, error) { return newWakeup() }
 
 func (a *acceptor) serveInLoop() bool {
 	n, ok := a.from.(Network)
 	return ok && a.acceptInLoop(n)
 }
 
-func isPlain(Socket) bool { return false }
+func isPlaintext(Socket) bool { return false }
 
 func takeSocket(net.Conn) (Socket, error) { return nil, errors.ErrUnsupported }
 

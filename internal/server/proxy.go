@@ -42,7 +42,7 @@ type proxy struct {
 func (p *proxy) route() {
 	l, s := p.loop, p.socket
 	switch lead := l.srv.leadership(); {
-	case s.gone:
+	case s.closing:
 	case l.ending.stop:
 		l.end(s, conversation.ErrStopped)
 	case lead.here() && l.srv.isGathering():
@@ -70,7 +70,7 @@ func (p *proxy) route() {
 // buffers the client's input.
 func (p *proxy) pend() {
 	l, s := p.loop, p.socket
-	at := l.srv.patience(p.came)
+	at := l.srv.leaderDeadline(p.came)
 	if p.retryAt > l.now {
 		at = min(at, p.retryAt)
 	}
@@ -114,7 +114,7 @@ func (p *proxy) dial(lead Leadership) {
 	}
 	l.notify(s, p.stream, false)
 	p.passOn()
-	if !s.gone {
+	if !s.closing {
 		p.passBack()
 	}
 }
@@ -124,7 +124,7 @@ func (p *proxy) dial(lead Leadership) {
 func (p *proxy) serve(events epoll.Events, runnable bool) {
 	l, s := p.loop, p.socket
 	switch {
-	case s.gone:
+	case s.closing:
 	case events.Has(epoll.Failed):
 		l.end(s, syscall.ECONNRESET)
 	case p.doubt && p.came+int64(doubtTime) <= l.now:
@@ -134,8 +134,8 @@ func (p *proxy) serve(events epoll.Events, runnable bool) {
 			p.passOn()
 		}
 		switch {
-		case s.gone, !runnable && !events.Has(epoll.Writable):
-		case l.written >= passOutput:
+		case s.closing, !runnable && !events.Has(epoll.Writable):
+		case l.written >= iterationOutput:
 			l.list(s)
 		default:
 			p.passBack()
@@ -143,7 +143,7 @@ func (p *proxy) serve(events epoll.Events, runnable bool) {
 	case events.Has(epoll.HalfClosed | epoll.HungUp):
 		l.end(s, io.EOF)
 	case !runnable:
-	case l.srv.patience(p.came) <= l.now:
+	case l.srv.leaderDeadline(p.came) <= l.now:
 		l.end(s, errNoLeader)
 	default:
 		p.route()
@@ -187,7 +187,7 @@ func (p *proxy) passOn() {
 // that other clients are served even if the leader replies as fast as this client reads.
 func (p *proxy) passBack() {
 	l, s := p.loop, p.socket
-	for range writesPerRound {
+	for range writesPerBatch {
 		if len(p.replies) == 0 {
 			n, err := p.stream.TryRead(l.scratch())
 			switch {
@@ -263,7 +263,7 @@ func (p *proxy) conclude() {
 func (p *proxy) expect() {
 	l, s := p.loop, p.socket
 	held := 0
-	if s.gone {
+	if s.closing {
 		return
 	}
 	if len(p.input)+len(p.replies) > 0 {

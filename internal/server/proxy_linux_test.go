@@ -67,7 +67,7 @@ func newProxyLoop(t *testing.T, streams ...*endlessStream) (*loop, []*socket) {
 		for _, c := range clients {
 			l.end(c, errAborted)
 		}
-		for len(l.gone) > 0 {
+		for len(l.closing) > 0 {
 			l.closeSome()
 		}
 		l.close()
@@ -100,16 +100,16 @@ func newProxied(t *testing.T, l *loop, stream *endlessStream) *socket {
 }
 
 // A proxied client that reads as fast as its leader replies gets a bounded share of each
-// pass, like a local client.
+// iteration, like a local client.
 func TestProxyOfFastReader(t *testing.T) {
 	t.Parallel()
-	stream := &endlessStream{pieces: 10*writesPerRound + 1, drains: true}
+	stream := &endlessStream{pieces: 10*writesPerBatch + 1, drains: true}
 	l, clients := newProxyLoop(t, stream)
 	for clients[0].proxy != nil {
 		before := stream.pieces
 		l.step()
-		if n := before - stream.pieces; n > writesPerRound {
-			t.Fatalf("a pass passes back %d pieces of one client, want %d at most", n, writesPerRound)
+		if n := before - stream.pieces; n > writesPerBatch {
+			t.Fatalf("an iteration passes back %d pieces of one client, want %d at most", n, writesPerBatch)
 		}
 	}
 	if stream.pieces > 0 {
@@ -135,14 +135,14 @@ func TestProxyOfSteadyReader(t *testing.T) {
 				t.Fatalf("the client lost replies after %d bytes: %v", got, err)
 			}
 			l.now += int64(DefaultStallTimeout) - 1
-			c.Advance(l.round.Batch, l.now)
+			c.Advance(l.batch.Batch, l.now)
 			l.proceed(c)
 		}
 		l.now += int64(DefaultStallTimeout)
-		c.Advance(l.round.Batch, l.now)
+		c.Advance(l.batch.Batch, l.now)
 		l.proceed(c)
-		if want := map[bool]error{true: conversation.ErrPassedOn, false: conversation.ErrUnread}[takes]; !c.gone || c.Reason() != want {
-			t.Errorf("client reads replies: %v; closed: %v, because of %v, want %v", takes, c.gone, c.Reason(), want)
+		if want := map[bool]error{true: conversation.ErrPassedOn, false: conversation.ErrUnread}[takes]; !c.closing || c.Reason() != want {
+			t.Errorf("client reads replies: %v; closed: %v, because of %v, want %v", takes, c.closing, c.Reason(), want)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestProxiedClientHangsUp(t *testing.T) {
 	io.WriteString(stream.client, "use y\r\n")
 	stream.client.Close()
 	for range 100 {
-		l.mail.deferDue() // the loop does not wait
+		l.inbox.deferDue() // the loop does not wait
 		if l.step(); clients[0].proxy.shut && len(l.poll.Wait(0)) == 0 {
 			return
 		}
@@ -185,7 +185,8 @@ func (s *requestStream) TryWrite(b []byte) (int, error) {
 }
 
 // The loop that hands over a client stops serving it until the client has a session. This
-// is true even if the same loop gets it and has an event of the client in the same pass.
+// is true even if the same loop gets it and has an event of the client in the same
+// iteration.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{Cluster: &Cluster{ID: 1}, Loops: 1})
@@ -204,12 +205,12 @@ func TestHandOver(t *testing.T) {
 	l.step()
 	r.Follow(Leadership{Leader: 1, Term: 1, Epoch: 1})
 	r.eventually("the leader has gathered its clients", func() bool {
-		l.mail.Lock()
-		defer l.mail.Unlock()
-		return len(l.mail.gathered) > 0
+		l.inbox.Lock()
+		defer l.inbox.Unlock()
+		return len(l.inbox.gathered) > 0
 	})
 	stream.ended = true
-	l.mail.arrive(s)
+	l.inbox.arrive(s)
 	for len(stream.replies) == 0 || l.clients.taken() > 0 {
 		l.step()
 	}
@@ -248,8 +249,8 @@ func TestHandOverWhileStopping(t *testing.T) {
 	s.proxy.route()
 	first.driving.Unlock()
 	first.run()
-	if s.loop != first || !s.gone || r.mu.sockets > 0 {
-		t.Errorf("client closed: %v; %d clients are served", s.gone, r.mu.sockets)
+	if s.loop != first || !s.closing || r.mu.sockets > 0 {
+		t.Errorf("client closed: %v; %d clients are served", s.closing, r.mu.sockets)
 	}
 	r.mu.loops = loops{}
 }
@@ -264,8 +265,8 @@ func TestEventOfClosedSocket(t *testing.T) {
 	l.closeSome()
 	next := newProxied(t, l, &endlessStream{silent: true})
 	l.gather()
-	if next.index != index || next.gone {
-		t.Errorf("client at %d closed: %v", next.index, next.gone)
+	if next.index != index || next.closing {
+		t.Errorf("client at %d closed: %v", next.index, next.closing)
 	}
 	l.end(next, errAborted)
 }

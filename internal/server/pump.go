@@ -17,9 +17,9 @@ const (
 	// client that reads a piece within StallTimeout makes progress.
 	pumpPiece = 4 << 10
 
-	// farewellTime is the time after Close in which a client can read the remaining
+	// pumpLinger is the time after Close in which a client can read the remaining
 	// replies.
-	farewellTime = time.Minute
+	pumpLinger = time.Minute
 )
 
 // A pump makes a Stream of a connection that no loop can poll: on systems without epoll,
@@ -225,7 +225,7 @@ func (p *pump) CloseWrite() error {
 // Close implements Stream. If the client reads in time, it still receives the written
 // replies.
 func (p *pump) Close() error {
-	p.nc.SetWriteDeadline(time.Now().Add(farewellTime))
+	p.nc.SetWriteDeadline(time.Now().Add(pumpLinger))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true

@@ -114,7 +114,7 @@ func (s *Server) gather(lead Leadership) {
 		s.broker.Decide((*engine.Engine).EndClaims)
 		return
 	}
-	loops[0].mail.endGathering(gathering{lead, began})
+	loops[0].inbox.endGathering(gathering{lead, began})
 }
 
 // A gathering is over: a new leader has its clients.
@@ -128,7 +128,7 @@ func (l *loop) endGathering(g gathering) {
 	s := l.srv
 	took := time.Duration(s.now() - g.began)
 	if l.inDoubt() > 0 && took < gatherTime {
-		time.AfterFunc(gatherTick, func() { l.mail.endGathering(g) })
+		time.AfterFunc(gatherTick, func() { l.inbox.endGathering(g) })
 		return
 	}
 	s.mu.Lock()
@@ -142,14 +142,14 @@ func (l *loop) endGathering(g gathering) {
 	}
 	var found []*socket
 	for _, c := range l.clients.all {
-		if c != nil && !c.gone && c.proxy != nil && c.proxy.stream == nil && c.proxy.last != nil {
+		if c != nil && !c.closing && c.proxy != nil && c.proxy.stream == nil && c.proxy.last != nil {
 			found = append(found, c)
 		}
 	}
 	n, refused := l.resume(found, true)
 	s.log.Info("resumed the clients of the previous leader", "clients", n, "refused_claims", refused, "waited", took)
 	for _, c := range l.clients.all {
-		if c != nil && !c.gone && c.proxy != nil && c.proxy.stream == nil {
+		if c != nil && !c.closing && c.proxy != nil && c.proxy.stream == nil {
 			c.proxy.route()
 		}
 	}
@@ -225,7 +225,7 @@ func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 		if c.loop == l {
 			l.join(c.socket)
 		} else {
-			c.loop.mail.join(c.socket)
+			c.loop.inbox.join(c.socket)
 		}
 	}
 	s.mu.Lock()
@@ -357,14 +357,14 @@ func (l *loop) suspend(s *socket, reason error) {
 		p.last = new(suspended)
 	}
 	p.socket, p.loop, p.came, p.retryAt, p.input = n, nil, l.srv.now(), 0, unused
-	s.gone = true
+	s.closing = true
 	l.detach(s)
-	l.srv.departures.unwatch(s)
+	l.srv.hangups.unwatch(s)
 	srv := l.srv
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	n.loop = srv.mu.loops.all[0]
-	n.loop.mail.enter(n)
+	n.loop.inbox.enter(n)
 	srv.mu.sockets--
 	srv.mu.left.Broadcast()
 }
@@ -420,7 +420,7 @@ func (p *proxy) lose(reason error) {
 			return
 		}
 		l.end(s, reason)
-		l.mail.announceClients() // one less
+		l.inbox.announceClients() // one less
 		return
 	}
 	unused := p.sent[used-p.sentFrom:]
@@ -466,7 +466,7 @@ func (p *proxy) trimSent() {
 // inDoubt returns the number of clients that wait for the last words of an old leader.
 func (l *loop) inDoubt() (n int) {
 	for _, c := range l.clients.all {
-		if c != nil && !c.gone && c.proxy != nil && c.proxy.doubt {
+		if c != nil && !c.closing && c.proxy != nil && c.proxy.doubt {
 			n++
 		}
 	}

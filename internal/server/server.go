@@ -11,8 +11,8 @@
 //	 │ acceptor.go                │ header.go, proxied.go
 //	       └──────────────┬──────────────┘
 //	                    loop, a few of them          loop.go, loops.go
-//	                      │                          round.go: a turn
-//	                      │                          mailbox.go, timers.go, departures.go
+//	                      │                          batch.go: a turn
+//	                      │                          inbox.go, timers.go, hangups.go
 //	                   socket, each of one loop      socket.go
 //	       ┌──────────────┼──────────────┐
 //	    epoll.Socket   tlsSocket    streamSocket     tls.go, stream.go
@@ -166,9 +166,9 @@ type Server struct {
 	claimsRefused [len(claimReasons)]atomic.Uint64 // claims
 
 	*reports
-	acceptors  acceptors // its lock comes before mu
-	slots      slots     // its lock comes after mu
-	departures departures
+	acceptors acceptors // its lock comes before mu
+	slots     slots     // its lock comes after mu
+	hangups   hangups
 
 	mu struct {
 		sync.Mutex
@@ -204,7 +204,7 @@ func New(b *broker.Broker, opt Options) *Server {
 		opt.MaxBuffers = max(opt.MaxBuffers, 2*int64(opt.MaxJobSize))
 	}
 	if m := opt.Cluster; m != nil {
-		m.Patience = cmp.Or(m.Patience, DefaultPatience)
+		m.LeaderTimeout = cmp.Or(m.LeaderTimeout, DefaultLeaderTimeout)
 	}
 	opt.Logger = cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{broker: b, opt: opt, reports: newReports(opt.Logger), self: newProcess(), begun: time.Now()}

@@ -64,7 +64,7 @@ func (s *slots) free() {
 	s.taken--
 	s.freed.Signal()
 	if s.wanted != nil {
-		s.wanted.mail.offerSlot()
+		s.wanted.inbox.offerSlot()
 		s.wanted = nil
 	}
 }

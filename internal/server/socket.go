@@ -39,18 +39,18 @@ type socket struct {
 	early     bool       // its wait has ended before it has reached the loop
 	dismissal error      // reason of a dismissal before it has reached the loop, or nil
 
-	watched int  // index in departures.watched, from 1; 0 means none. The lock of departures guards these
-	left    bool // in departures.left
+	watched int  // index in hangups.watched, from 1; 0 means none. The lock of hangups guards these
+	hungUp  bool // in hangups.pending
 
 	waitErr error // error of Settled; set before the socket is posted
 
 	// Owned by the loop.
-	interest epoll.Events // events that the poller reports
-	pass     uint64       // the last in which it was served, or became Ready
-	listed   bool         // in loop.runnable or loop.deferred
-	gone     bool         // must be closed
-	counts   bool         // whether its buffer counts for the memory of all clients
-	timer    timer
+	interest  epoll.Events // events that the poller reports
+	iteration uint64       // the last in which it was served, or became Ready
+	listed    bool         // in loop.runnable or loop.deferred
+	closing   bool         // must be closed
+	counts    bool         // whether its buffer counts for the memory of all clients
+	timer     timer
 }
 
 // Unacknowledged implements conversation.Owner.
@@ -66,7 +66,7 @@ func (s *socket) WaitOver(job engine.Job, outcome engine.Outcome) {
 // settled.
 func (s *socket) Settled(err error) {
 	s.waitErr = err
-	s.loop.mail.answer(s)
+	s.loop.inbox.answer(s)
 }
 
 // address returns the client's address as text, or "unix" if it has none.
@@ -104,7 +104,7 @@ func (s *socket) isIn(l *loop) bool { return s.loop == l && l.clients.all[s.inde
 func (s *socket) Dismiss(reason error) {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
-	s.loop.mail.dismiss(s, reason)
+	s.loop.inbox.dismiss(s, reason)
 }
 
 // join adds a new client to the loop. If the client is served here, its session is open.
@@ -115,7 +115,7 @@ func (l *loop) join(s *socket) {
 	}
 	if v, ok := s.fd.(streamSocket); ok {
 		l.notify(s, v.Stream, s.proxy == nil)
-	} else if err := cmp.Or(l.poll.Add(s.fd, s.index, s.interest), l.srv.departures.watch(s)); err != nil {
+	} else if err := cmp.Or(l.poll.Add(s.fd, s.index, s.interest), l.srv.hangups.watch(s)); err != nil {
 		l.end(s, err)
 		return
 	}
@@ -139,7 +139,7 @@ func (l *loop) join(s *socket) {
 		l.end(s, s.dismissal)
 	}
 	if l.ending.stop {
-		s.Stop(l.round.Batch)
+		s.Stop(l.batch.Batch)
 	}
 	l.timers.set(s, s.Next())
 }
@@ -150,28 +150,28 @@ func (l *loop) end(s *socket, reason error) {
 		s.proxy.end(reason)
 		return
 	}
-	if s.End(l.round.Batch, reason); s.State() == conversation.Closed {
+	if s.End(l.batch.Batch, reason); s.State() == conversation.Closed {
 		l.remove(s)
 	}
 }
 
 // remove passes a socket whose conversation is over to closeSome.
 func (l *loop) remove(s *socket) {
-	if s.gone {
-		return // it had two tasks in one round, or an event since
+	if s.closing {
+		return // it had two tasks in one batch, or an event since
 	}
-	s.gone = true
+	s.closing = true
 	l.timers.remove(s)
-	l.gone = append(l.gone, s)
+	l.closing = append(l.closing, s)
 }
 
 // closeSome closes some of the removed sockets. They keep their slots until then.
 func (l *loop) closeSome() {
-	n := min(len(l.gone), closesPerRound)
-	for _, s := range l.gone[:n] {
+	n := min(len(l.closing), closesPerBatch)
+	for _, s := range l.closing[:n] {
 		s.fd.Close()
 		l.free(s)
-		l.srv.departures.forget(s)
+		l.srv.hangups.forget(s)
 		l.srv.remove(s)
 		reason := s.Reason()
 		if s.proxy != nil {
@@ -179,11 +179,11 @@ func (l *loop) closeSome() {
 		}
 		l.srv.disconnected(s, reason)
 	}
-	l.gone = slices.Delete(l.gone, 0, n)
+	l.closing = slices.Delete(l.closing, 0, n)
 }
 
 // free frees the index of a socket. Events that the poller reported for the index in this
-// pass do not apply to the next socket with that index.
+// iteration do not apply to the next socket with that index.
 func (l *loop) free(s *socket) {
 	for i := range l.events {
 		if l.events[i].Index == s.index {
@@ -201,9 +201,9 @@ func (l *loop) stop(atOnce bool) {
 	}
 	for _, s := range l.clients.all {
 		switch {
-		case s == nil || s.gone:
+		case s == nil || s.closing:
 		case s.proxy == nil:
-			s.Stop(l.round.Batch)
+			s.Stop(l.batch.Batch)
 		case s.proxy.stream == nil:
 			l.end(s, conversation.ErrStopped)
 		default:
@@ -220,7 +220,7 @@ func (l *loop) endAll(reason error, nth uint32) {
 	for _, s := range l.clients.all {
 		switch {
 		case s == nil || s.leads >= nth:
-		case s.gone || l.ending.abort:
+		case s.closing || l.ending.abort:
 			l.end(s, reason)
 		case s.proxy != nil && s.proxied != nil && l.srv.hasOtherLeader():
 			l.lose(s, reason)

@@ -308,7 +308,7 @@ func (l *gatedLog) Sync() error {
 	return nil
 }
 
-// A loop runs a turn for due events while all its rounds wait for the current sync. That
+// A loop runs a turn for due events while all its batches wait for the current sync. That
 // turn also gets a sync.
 func TestDueDuringSync(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -319,8 +319,8 @@ func TestDueDuringSync(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.close()
-		if settled, _ := l.opener.Start(l.round); settled {
-			t.Fatal("the turn of a round is settled without a sync")
+		if settled, _ := l.opener.Start(l.batch); settled {
+			t.Fatal("the turn of a batch is settled without a sync")
 		}
 		l.unsettled, l.syncing = 1, 1
 		r.broker.StartSync()

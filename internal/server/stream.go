@@ -59,21 +59,21 @@ func (s *socket) readiness() (e epoll.Events) {
 	return e & s.interest
 }
 
-// notify makes a stream post the socket to the loop when it has events. departs reports
-// whether the end of the stream is the client's departure.
-func (l *loop) notify(s *socket, v Stream, departs bool) {
+// notify makes a stream post the socket to the loop when it has events. endIsHangup
+// reports whether the end of the stream is a hang-up of the client.
+func (l *loop) notify(s *socket, v Stream, endIsHangup bool) {
 	v.Notify(func() {
-		if _, _, ended := v.Ready(); ended && departs {
-			l.srv.departures.add(s)
+		if _, _, ended := v.Ready(); ended && endIsHangup {
+			l.srv.hangups.add(s)
 		}
-		l.mail.arrive(s)
+		l.inbox.arrive(s)
 	})
 }
 
 // checkBuffer accounts for the memory of a buffered socket, and lists the socket if it
 // has events.
 func (l *loop) checkBuffer(s *socket) {
-	if s.buffer == nil || s.gone {
+	if s.buffer == nil || s.closing {
 		return
 	}
 	if p, held := s.proxy, 0; p != nil && p.stream == nil {
@@ -83,7 +83,7 @@ func (l *loop) checkBuffer(s *socket) {
 			held = s.buffer.Held()
 		}
 		if held > 0 || s.counts {
-			s.Beside(held)
+			s.Alongside(held)
 			s.counts = held > 0
 		}
 	}

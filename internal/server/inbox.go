@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// A mailbox receives requests of other goroutines to a loop.
-type mailbox struct {
+// An inbox receives requests of other goroutines to a loop.
+type inbox struct {
 	poll    Poller      // poller of the loop
 	waiting atomic.Bool // there might be messages
 	streams atomic.Bool // streams might be ready
@@ -21,7 +21,7 @@ type mailbox struct {
 // messages are requests to a loop that it has not handled yet.
 type messages struct {
 	answered  []*socket   // sockets whose waiting reserves have an answer
-	settled   []*round    // rounds whose replies can be sent
+	settled   []*batch    // batches whose replies can be sent
 	acceptors []*acceptor // acceptors to start or continue
 	joined    []*socket   // new sockets
 	entered   []*socket   // new sockets without a session
@@ -55,39 +55,39 @@ type dismissal struct {
 
 // The methods below post a message. Any goroutine can call them.
 
-func (m *mailbox) answer(s *socket)                { post(m, &m.answered, s) }
-func (m *mailbox) settle(r *round)                 { post(m, &m.settled, r) }
-func (m *mailbox) listen(a *acceptor)              { post(m, &m.acceptors, a) }
-func (m *mailbox) join(s *socket)                  { post(m, &m.joined, s) }
-func (m *mailbox) enter(s *socket)                 { post(m, &m.entered, s) }
-func (m *mailbox) dismiss(s *socket, reason error) { post(m, &m.dismissed, dismissal{s, reason}) }
-func (m *mailbox) endGathering(g gathering)        { post(m, &m.gathered, g) }
-func (m *mailbox) announceClients()                { set(m, &m.announce, true) }
-func (m *mailbox) deferDue()                       { set(m, &m.moreDue, true) }
-func (m *mailbox) offerSlot()                      { set(m, &m.room, true) }
-func (m *mailbox) end(how ending)                  { set(m, &m.ending, how) }
+func (m *inbox) answer(s *socket)                { post(m, &m.answered, s) }
+func (m *inbox) settle(r *batch)                 { post(m, &m.settled, r) }
+func (m *inbox) listen(a *acceptor)              { post(m, &m.acceptors, a) }
+func (m *inbox) join(s *socket)                  { post(m, &m.joined, s) }
+func (m *inbox) enter(s *socket)                 { post(m, &m.entered, s) }
+func (m *inbox) dismiss(s *socket, reason error) { post(m, &m.dismissed, dismissal{s, reason}) }
+func (m *inbox) endGathering(g gathering)        { post(m, &m.gathered, g) }
+func (m *inbox) announceClients()                { set(m, &m.announce, true) }
+func (m *inbox) deferDue()                       { set(m, &m.moreDue, true) }
+func (m *inbox) offerSlot()                      { set(m, &m.room, true) }
+func (m *inbox) end(how ending)                  { set(m, &m.ending, how) }
 
 // arrive reports that a stream has events.
-func (m *mailbox) arrive(s *socket) {
+func (m *inbox) arrive(s *socket) {
 	m.streams.Store(true)
 	post(m, &m.arrived, s)
 }
 
 // dismissAll ends the sockets whose leads is smaller than before.
-func (m *mailbox) dismissAll(reason error, before uint32) {
+func (m *inbox) dismissAll(reason error, before uint32) {
 	set(m, &m.everybody, everybody{reason, before})
 }
 
-// post adds a message to a list of the mailbox, and wakes the loop.
-func post[T any](m *mailbox, list *[]T, message T) {
+// post adds a message to a list of the inbox, and wakes the loop.
+func post[T any](m *inbox, list *[]T, message T) {
 	m.Lock()
 	defer m.Unlock()
 	*list = append(*list, message)
 	m.wake()
 }
 
-// set sets a field of the mailbox, and wakes the loop.
-func set[T any](m *mailbox, field *T, value T) {
+// set sets a field of the inbox, and wakes the loop.
+func set[T any](m *inbox, field *T, value T) {
 	m.Lock()
 	defer m.Unlock()
 	*field = value
@@ -117,7 +117,7 @@ func (l *loop) enter(entered []*socket) {
 
 // wake records that there are messages, and wakes the loop if it is waiting. The caller
 // holds the lock.
-func (m *mailbox) wake() {
+func (m *inbox) wake() {
 	m.waiting.Store(true)
 	if m.asleep && !m.closed {
 		m.asleep = false
@@ -125,24 +125,24 @@ func (m *mailbox) wake() {
 	}
 }
 
-// readMail handles the messages.
-func (l *loop) readMail() {
-	if !l.mail.waiting.Load() {
+// drainInbox handles the messages.
+func (l *loop) drainInbox() {
+	if !l.inbox.waiting.Load() {
 		return
 	}
-	l.mail.Lock()
-	l.mail.waiting.Store(false)
-	l.mail.streams.Store(false)
-	got := l.mail.messages
-	l.mail.messages = l.noMessages
+	l.inbox.Lock()
+	l.inbox.waiting.Store(false)
+	l.inbox.streams.Store(false)
+	got := l.inbox.messages
+	l.inbox.messages = l.spare
 	if l.delivering && got.everybody.reason != nil { // clients get the replies of this turn first
-		l.mail.everybody, l.mail.announce, l.mail.gathered = got.everybody, got.announce, got.gathered
+		l.inbox.everybody, l.inbox.announce, l.inbox.gathered = got.everybody, got.announce, got.gathered
 		got.everybody, got.announce, got.gathered = everybody{}, false, nil
-		l.mail.waiting.Store(true)
+		l.inbox.waiting.Store(true)
 	}
-	stop, abort := l.mail.ending.stop && !l.ending.stop, l.mail.ending.abort && !l.ending.abort
-	l.ending = l.mail.ending
-	l.mail.Unlock()
+	stop, abort := l.inbox.ending.stop && !l.ending.stop, l.inbox.ending.abort && !l.ending.abort
+	l.ending = l.inbox.ending
+	l.inbox.Unlock()
 	for _, s := range got.answered {
 		if s.joining {
 			s.early = true
@@ -196,7 +196,7 @@ func (l *loop) readMail() {
 	clear(got.answered)
 	clear(got.settled)
 	clear(got.arrived)
-	l.noMessages = messages{answered: got.answered[:0], settled: got.settled[:0], arrived: got.arrived[:0]}
+	l.spare = messages{answered: got.answered[:0], settled: got.settled[:0], arrived: got.arrived[:0]}
 	if stop || abort {
 		l.stop(abort)
 	}

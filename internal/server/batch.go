@@ -7,52 +7,52 @@ import (
 )
 
 const (
-	// A round reads about roundInput bytes and produces about roundOutput bytes of
+	// A batch reads about batchInput bytes and produces about batchOutput bytes of
 	// replies. Bodies are copied from input to output, so both should stay in the
 	// processor's cache.
-	roundInput  = 256 << 10
-	roundOutput = 256 << 10
+	batchInput  = 256 << 10
+	batchOutput = 256 << 10
 
-	// A round has about maxRoundCommands commands at most. If replies are large, the
-	// limit falls to minRoundCommands.
-	maxRoundCommands = 2048
-	minRoundCommands = 4
+	// A batch has about maxBatchCommands commands at most. If replies are large, the
+	// limit falls to minBatchCommands.
+	maxBatchCommands = 2048
+	minBatchCommands = 4
 )
 
-// A round is the batch of a loop's turn, from reading the commands until the replies are
-// written.
-type round struct {
+// A batch contains the commands of a loop's turn, from reading the commands until the
+// replies are written.
+type batch struct {
 	*conversation.Batch
 	loop *loop
 	err  error // error of Settled: the changes are not durable
 }
 
 // Settled implements broker.Settler.
-func (r *round) Settled(err error) {
+func (r *batch) Settled(err error) {
 	r.err = err
-	r.loop.mail.settle(r)
+	r.loop.inbox.settle(r)
 }
 
-// turn runs a turn of the broker for the gathered round, and delivers the round if it is
+// turn runs a turn of the broker for the gathered batch, and delivers the batch if it is
 // settled at once.
 func (l *loop) turn() {
-	if l.round.AsksForClients() {
+	if l.batch.AsksForClients() {
 		l.srv.acceptors.accept(l, maxForStats)
 	}
-	if r := l.round; r.Len() > 0 {
+	if r := l.batch; r.Len() > 0 {
 		l.srv.broker.AwaitRoom()
 		l.moreDue = false
 		commands := r.Commands()
-		l.farewell.collect(l)
+		l.hangupStep.collect(l)
 		settled, err := l.caller.Start(r)
-		l.farewell.over(&l.srv.departures)
-		l.round = l.newRound() // conversations that end from here on belong to it
+		l.hangupStep.finish(&l.srv.hangups)
+		l.batch = l.newBatch() // conversations that end from here on belong to it
 		r.TurnOver()
 		l.limit.adapt(r.Replies(), commands)
 		if settled {
 			r.err = err
 			l.delivering = true
-			l.readMail() // first the answers of sockets that waited
+			l.drainInbox() // first the answers of sockets that waited
 			l.delivering = false
 			l.deliver(r)
 		} else {
@@ -62,7 +62,7 @@ func (l *loop) turn() {
 			l.unsettled++
 			l.unsynced += r.Len()
 			for i := range r.Len() {
-				if r.GoesOn(i) {
+				if r.Continues(i) {
 					l.proceed(r.Owner(i).(*socket))
 				}
 			}
@@ -79,9 +79,9 @@ func (l *loop) runDue() {
 	l.runAlone(l.opener)
 }
 
-// runAlone runs a turn that belongs to no round. No round waits for its settlement, but
+// runAlone runs a turn that belongs to no batch. No batch waits for its settlement, but
 // replies to waiting reserves can. Therefore, the loop starts a sync, unless it will
-// start one for a round that the running sync does not cover.
+// start one for a batch that the running sync does not cover.
 func (l *loop) runAlone(c *broker.Caller) {
 	if settled, _ := c.Start(noSettler{}); !settled && l.unsettled == l.syncing {
 		l.srv.broker.StartSync()
@@ -101,42 +101,42 @@ func (o opening) Apply(e *engine.Engine, now int64) (later int64) { return o.srv
 
 // Apply implements broker.Request.
 func (l *loop) Apply(e *engine.Engine, now int64) (later int64) {
-	if l.round.AsksForClients() {
+	if l.batch.AsksForClients() {
 		now = l.srv.openSessions(e, now) + 1
 	}
-	return l.round.Apply(e, l.farewell.Apply(e, now))
+	return l.batch.Apply(e, l.hangupStep.Apply(e, now))
 }
 
-// newRound returns an empty round.
-func (l *loop) newRound() *round {
+// newBatch returns an empty batch.
+func (l *loop) newBatch() *batch {
 	if n := len(l.unused); n > 0 {
 		r := l.unused[n-1]
 		l.unused = l.unused[:n-1]
 		return r
 	}
-	return &round{Batch: conversation.NewBatch(2 * roundOutput), loop: l}
+	return &batch{Batch: conversation.NewBatch(2 * batchOutput), loop: l}
 }
 
-// A limit is the maximum size of a round.
+// A limit is the maximum size of a batch.
 type limit struct{ tasks, commands, input int }
 
-// reached reports whether a round, with its referenced input, has reached the limit.
-func (m *limit) reached(r *round, input []byte) bool {
+// reached reports whether a batch, with its referenced input, has reached the limit.
+func (m *limit) reached(r *batch, input []byte) bool {
 	return r.Len() >= m.tasks || r.Commands() >= m.commands || len(input) >= m.input
 }
 
-// adapt lowers the limit of commands if the replies of a round were too large, and raises
+// adapt lowers the limit of commands if the replies of a batch were too large, and raises
 // it otherwise.
 func (m *limit) adapt(replies, commands int) {
-	if replies > roundOutput {
-		m.commands = max(minRoundCommands, commands*roundOutput/replies)
+	if replies > batchOutput {
+		m.commands = max(minBatchCommands, commands*batchOutput/replies)
 	} else {
-		m.commands = min(maxRoundCommands, m.commands+m.commands/8+1)
+		m.commands = min(maxBatchCommands, m.commands+m.commands/8+1)
 	}
 }
 
-// deliver writes the replies of a settled round.
-func (l *loop) deliver(r *round) {
+// deliver writes the replies of a settled batch.
+func (l *loop) deliver(r *batch) {
 	r.Settle(r.err)
 	for i := range r.Len() {
 		l.proceed(r.Owner(i).(*socket))
@@ -145,9 +145,9 @@ func (l *loop) deliver(r *round) {
 	l.unused = append(l.unused, r)
 }
 
-// sync makes the unsettled rounds durable. The loop waits for a short sync, unless timers
-// are due, because passing the sync to another goroutine costs more. waited reports
-// whether the loop has waited and can have new work.
+// sync makes the unsettled batches durable. The loop waits for a short sync, unless
+// timers are due, because passing the sync to another goroutine costs more. waited
+// reports whether the loop has waited and can have new work.
 func (l *loop) sync() (waited bool) {
 	l.syncing, l.unsynced = l.unsettled, 0
 	l.syncedAt = l.srv.now()
@@ -161,24 +161,24 @@ func (l *loop) sync() (waited bool) {
 	return true
 }
 
-// syncs contains the rounds of a loop that are not durable yet.
+// syncs contains the batches of a loop that are not durable yet.
 type syncs struct {
-	unsettled  int   // number of rounds whose turn is over and whose changes might not be durable
-	syncing    int   // unsettled rounds that the sync under way covers
-	unsynced   int   // tasks of the other unsettled rounds
-	unsyncedAt int64 // time in ns at which the first of those rounds was gathered
+	unsettled  int   // number of batches whose turn is over and whose changes might not be durable
+	syncing    int   // unsettled batches that the sync under way covers
+	unsynced   int   // tasks of the other unsettled batches
+	unsyncedAt int64 // time in ns at which the first of those batches was gathered
 	syncedAt   int64 // start of the current sync in ns; 0 if none is running
 	syncTime   int64 // moving average of the duration of a sync in ns
 }
 
-// noteSettled counts a settled round and updates the average time of a sync. A single
+// noteSettled counts a settled batch and updates the average time of a sync. A single
 // very long sync has little weight.
 func (y *syncs) noteSettled(s *Server) {
-	if y.syncing > 0 && y.syncedAt > 0 { // the first round that this sync covers
+	if y.syncing > 0 && y.syncedAt > 0 { // the first batch that this sync covers
 		took := min(s.now()-y.syncedAt, 4*max(0, int64(s.opt.SlowSync)))
 		y.syncTime += (took - y.syncTime) / 8
 		y.syncedAt = 0
 	}
 	y.unsettled--
-	y.syncing = max(0, y.syncing-1) // rounds settle in order
+	y.syncing = max(0, y.syncing-1) // batches settle in order
 }

@@ -34,8 +34,8 @@ const (
 	lingerCheck = 50 * time.Millisecond
 )
 
-// An ending describes the progress of a conversation's end, and its reason.
-type ending struct {
+// A closing describes the progress of a conversation's end, and its reason.
+type closing struct {
 	phase   phase
 	reason  error // nil if it has not ended, or the input has ended
 	until   int64 // end of Lingering in ns; 0 before Drained
@@ -57,7 +57,7 @@ const (
 // lingers reports whether the client gets time to read its last replies. If a connection
 // is closed with unread input, or input arrives later, the kernel discards bytes that the
 // client has not received.
-func (e *ending) lingers() bool {
+func (e *closing) lingers() bool {
 	switch e.reason {
 	case ErrQuit, ErrStopped, ErrUnauthorized, ErrHTTP, ErrPassedOn:
 		return true
@@ -67,10 +67,10 @@ func (e *ending) lingers() bool {
 
 // Reason returns why the conversation ends, or has ended.
 func (c *Conversation) Reason() error {
-	if c.ending.reason == nil {
+	if c.closing.reason == nil {
 		return io.EOF
 	}
-	return c.ending.reason
+	return c.closing.reason
 }
 
 // endInTurn ends the session within a turn. Later events, even in this turn, have no
@@ -78,7 +78,7 @@ func (c *Conversation) Reason() error {
 func (c *Conversation) endInTurn(e *engine.Engine, now int64, reason error) {
 	e.Close(now, c.sess)
 	c.sess = nil
-	c.ending = ending{phase: over, reason: reason}
+	c.closing = closing{phase: over, reason: reason}
 }
 
 // End ends the conversation in any state, because the connection has failed or must be
@@ -101,16 +101,16 @@ func (c *Conversation) Stop(b *Batch) {
 	case Reading, Waiting:
 		c.leave(b, ErrStopped)
 	default:
-		if c.ending.phase != over {
-			c.ending = ending{phase: noInput, reason: ErrStopped}
+		if c.closing.phase != over {
+			c.closing = closing{phase: noInput, reason: ErrStopped}
 		}
 	}
 }
 
 // leave makes the turn of the batch end the session, unless an earlier turn did.
 func (c *Conversation) leave(b *Batch, reason error) {
-	ended := c.ending.phase == over && c.sess == nil
-	c.ending = ending{phase: over, reason: reason}
+	ended := c.closing.phase == over && c.sess == nil
+	c.closing = closing{phase: over, reason: reason}
 	if ended {
 		c.gone()
 		return
@@ -119,34 +119,34 @@ func (c *Conversation) leave(b *Batch, reason error) {
 	b.tasks = append(b.tasks, task{c: c, do: leave})
 }
 
-// A Departure ends the session, or the wait, of a client that has disconnected, before
+// A SessionEnd ends the session, or the wait, of a client that has disconnected, before
 // its driver does.
-type Departure struct {
+type SessionEnd struct {
 	sess *engine.Session
 	ends bool // no input of the client remains to be executed
 }
 
-// Departure returns the Departure of a client that has disconnected. ok is false if some
-// of its commands are not executed yet: the driver ends the session after them. It must
-// be called on behalf of the driver. unread reports whether the driver had unread input
-// when the client disconnected.
-func (c *Conversation) Departure(unread bool) (d Departure, ok bool) {
+// SessionEnd returns the SessionEnd of a client that has disconnected. ok is false if
+// some of its commands are not executed yet: the driver ends the session after them. It
+// must be called on behalf of the driver. unread reports whether the driver had unread
+// input when the client disconnected.
+func (c *Conversation) SessionEnd(unread bool) (d SessionEnd, ok bool) {
 	switch c.state {
 	case Waiting:
-		return Departure{c.sess, c.in.empty() && !unread}, true
+		return SessionEnd{c.sess, c.in.empty() && !unread}, true
 	case Reading:
 		ok = !unread
 	case Ready:
-		ok = c.ending.phase == over && c.sess != nil
+		ok = c.closing.phase == over && c.sess != nil
 	case Leaving:
 		ok = c.sess != nil
 	}
-	return Departure{c.sess, true}, ok
+	return SessionEnd{c.sess, true}, ok
 }
 
 // Apply ends the session or the wait. It is called within a turn. The driver repeats it,
 // without effect.
-func (d Departure) Apply(e *engine.Engine, now int64) {
+func (d SessionEnd) Apply(e *engine.Engine, now int64) {
 	e.HalfClose(d.sess)
 	if d.ends {
 		e.Close(now, d.sess)
@@ -157,7 +157,7 @@ func (d Departure) Apply(e *engine.Engine, now int64) {
 // The conversation owns the given replies, writes them and lingers.
 func (c *Conversation) EndPassedOn(now int64, replies []byte) {
 	c.progress.at = now
-	c.ending = ending{phase: over, reason: ErrPassedOn}
+	c.closing = closing{phase: over, reason: ErrPassedOn}
 	c.out.bytes = replies
 	c.proceed()
 	c.account()
@@ -171,7 +171,7 @@ func (c *Conversation) expire(goesOn bool) {
 	case goesOn:
 		c.proceed()
 	default:
-		c.ending = ending{phase: over, reason: ErrIdle}
+		c.closing = closing{phase: over, reason: ErrIdle}
 		c.gone()
 	}
 }
@@ -180,7 +180,7 @@ func (c *Conversation) expire(goesOn bool) {
 // an engine that no longer decides. A turn of that engine might be ending its wait at the
 // same time.
 func (c *Conversation) abandon(reason error) {
-	c.ending = ending{phase: over, reason: reason}
+	c.closing = closing{phase: over, reason: reason}
 	c.gone()
 }
 
@@ -188,8 +188,8 @@ func (c *Conversation) abandon(reason error) {
 // reply to write.
 func (c *Conversation) gone() {
 	c.in.free()
-	c.sess, c.out, c.long, c.beside = nil, output{}, longCommand{}, 0
-	if c.state = Closed; c.ending.lingers() {
+	c.sess, c.out, c.long, c.alongside = nil, output{}, longCommand{}, 0
+	if c.state = Closed; c.closing.lingers() {
 		c.state = Lingering
 	}
 	c.account()
@@ -204,10 +204,10 @@ func (c *Conversation) Drained(now int64, n int, ended error) (halfClose bool) {
 		c.state = Closed
 		return false
 	}
-	first := c.ending.until == 0
+	first := c.closing.until == 0
 	if first {
-		c.ending.until = now + int64(lingerTime)
+		c.closing.until = now + int64(lingerTime)
 	}
-	c.ending.checked = now
+	c.closing.checked = now
 	return first
 }
