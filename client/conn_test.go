@@ -47,7 +47,7 @@ func TestCommands(t *testing.T) {
 		}
 		must(t, c.Bury(ctx, job.ID, 8))
 		same(t, get(peekTube(t, c, client.StateBuried)), want)
-		if n := get(c.Kick(ctx, "mail", 10)); n != 1 {
+		if n := get(c.Kick(ctx, "mail", client.All)); n != 1 {
 			t.Errorf("kicked %d", n)
 		}
 		job = get(c.ReserveTimeout(ctx, 0))
@@ -174,7 +174,6 @@ func TestErrorFields(t *testing.T) {
 		{p.Delete(ctx, 7), client.Error{Verb: "delete", Job: 7}, "delete 7: not found"},
 		{c.PauseTube(ctx, "fax", 0), client.Error{Verb: "pause-tube", Tube: "fax"}, "pause-tube fax: not found"},
 		{second(peekTube(t, c, client.StateBuried)), client.Error{Verb: "peek-buried", Tube: "mail"}, "peek-buried mail: not found"},
-		{second(c.MoveJobs(ctx, client.Selection{Tube: "a", State: client.StateReady, Limit: 1}, "b")), client.Error{Verb: "move-jobs", Tube: "a"}, "move-jobs a: not found"},
 	} {
 		var e *client.Error
 		if !errors.As(tc.err, &e) || !errors.Is(tc.err, client.ErrNotFound) {
@@ -207,6 +206,27 @@ func TestPutTube(t *testing.T) {
 			t.Errorf("put to %q, is in %q", tube, st.Tube)
 		}
 	}
+}
+
+func TestFlushTube(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		ctx := t.Context()
+		c := dial(t, addr, nil)
+		get(c.PutMany(ctx, make([]client.NewJob, 10)))
+		n, err := c.FlushTube(ctx, "default", client.StateReady, 4)
+		if get(c.Stats(ctx)).Server != "beanpole" {
+			wantErr(t, err, client.ErrUnknownCommand)
+			return
+		}
+		if more := get(c.FlushTube(ctx, "default", client.StateReady, client.All)); err != nil || n != 4 || more != 6 {
+			t.Errorf("flushed %d, %v, then %d", n, err, more)
+		}
+		wantErr(t, second(c.FlushTube(ctx, "nothing", client.StateReady, client.All)), client.ErrNotFound)
+		for _, state := range []client.State{client.StateReserved, ""} {
+			wantErr(t, second(c.FlushTube(ctx, "default", state, client.All)), client.ErrInvalid)
+		}
+		wantErr(t, second(c.FlushTube(ctx, "default", client.StateReady, 0)), client.ErrInvalid)
+	})
 }
 
 func TestWatchOnly(t *testing.T) {

@@ -282,14 +282,8 @@ func TestCutOthers(t *testing.T) {
 			return errors.Join(c.WatchOnly(ctx, "other"), second(c.ReserveMany(ctx, 2, time.Minute)))
 		}},
 		{"list-tubes", true, func(ctx context.Context, c *client.Conn) error { return second(c.ListTubes(ctx)) }},
-		{"list-jobs", true, func(ctx context.Context, c *client.Conn) error {
-			return firstListed(ctx, c, client.Selection{Tube: "mail", State: client.StateBuried, Limit: 5})
-		}},
 		{"flush-tube", false, func(ctx context.Context, c *client.Conn) error {
-			return second(c.FlushTube(ctx, client.Selection{Tube: "mail", State: client.StateBuried, Limit: client.All}))
-		}},
-		{"move-jobs", false, func(ctx context.Context, c *client.Conn) error {
-			return second(c.MoveJobs(ctx, client.Selection{Tube: "mail", State: client.StateBuried, Limit: client.All}, "other"))
+			return second(c.FlushTube(ctx, "mail", client.StateBuried, client.All))
 		}},
 		{"pause-tube", true, func(ctx context.Context, c *client.Conn) error { return c.PauseTube(ctx, "mail", 0) }},
 		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, "mail", 1)) }},

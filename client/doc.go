@@ -33,8 +33,7 @@
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
 //     [Conn.DeleteMany] and similar methods. A hundred jobs
 //     take one round trip. [DeleteJobs] deletes jobs that were reserved.
-//   - To list, delete and move the jobs of a tube: [Conn.Jobs], [Conn.FlushTube]
-//     and [Conn.MoveJobs], which only beanpole has.
+//   - To list, search and move the jobs of a tube: package admin, the API of beanpole.
 //   - In tests: package beanpoletest, a server inside the test.
 //
 // # Errors

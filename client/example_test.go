@@ -284,36 +284,3 @@ func ExampleDeleteJobs() {
 	// done: 100
 	// done: 50
 }
-
-// This example lists the jobs of a tube and moves them to another tube. It needs a
-// beanpole server.
-func ExampleConn_Jobs() {
-	c, end := connect()
-	defer end()
-	ctx := context.Background()
-	for _, body := range []string{"one", "three"} {
-		if _, err := c.Put(ctx, client.NewJob{Tube: "mail", Body: []byte(body)}); err != nil {
-			log.Fatal(err)
-		}
-	}
-
-	ready := client.Selection{Tube: "mail", State: client.StateReady, Limit: client.All}
-	for job, err := range c.Jobs(ctx, ready) {
-		if errors.Is(err, client.ErrUnknownCommand) {
-			log.Fatal("this server cannot list jobs")
-		}
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Printf("job %d: %d bytes, reserved %d times\n", job.ID, job.Size, job.Reserves)
-	}
-	n, err := c.MoveJobs(ctx, ready, "mail.later")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("moved:", n)
-	// Output:
-	// job 1: 3 bytes, reserved 0 times
-	// job 2: 5 bytes, reserved 0 times
-	// moved: 2
-}

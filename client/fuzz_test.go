@@ -44,8 +44,7 @@ func FuzzReplies(f *testing.F) {
 			t.Errorf("%v, %v", ids, err)
 		}
 		c.ListTubes(ctx)
-		firstListed(ctx, c, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5})
-		c.FlushTube(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5})
+		c.FlushTube(ctx, "mail", client.StateReady, 5)
 		c.DeleteAndReserve(ctx, []uint64{1, 2}, 2, nil)
 		c.ReserveMany(ctx, 2, 0)
 		c.Caps(ctx)

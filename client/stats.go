@@ -153,8 +153,6 @@ type JobStats struct {
 	Buries   uint64 `stats:"buries"`
 	Kicks    uint64 `stats:"kicks"`
 
-	Size int64 // size of the body in bytes; only [Conn.Jobs] sets it
-
 	All map[string]string // as in [ServerStats]
 }
 

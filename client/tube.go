@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -47,6 +48,9 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 	return nil
 }
 
+// All is a limit that means all jobs.
+const All = math.MaxInt
+
 // Kick makes up to limit jobs of a tube, or [All], ready and returns their number. If the
 // tube has buried jobs, it kicks those, the first buried first; otherwise delayed jobs,
 // the first due first. An empty tube name means "default".
@@ -54,6 +58,22 @@ func (c *commands) Kick(ctx context.Context, tube string, limit int) (kicked int
 	q := request{Command: wire.Command{Op: wire.Kick}, want: wire.Kicked}
 	q.Count, err = count(limit)
 	return c.askNumber(ctx, &q, cmp.Or(err, q.in(tube)))
+}
+
+// FlushTube deletes up to limit jobs of a tube in one state, or [All], and returns their
+// number. The state must be [StateReady], [StateDelayed] or [StateBuried]. Jobs that are
+// put during the call stay. The server replies at the end: set a limit if the deletion can
+// take longer than [Options].Timeout.
+//
+// Only beanpole has this command. With other servers, the error is [ErrUnknownCommand].
+func (c *commands) FlushTube(ctx context.Context, tube string, state State, limit int) (flushed int, err error) {
+	q := request{Command: wire.Command{Op: wire.FlushTube, Tube: []byte(tube)}, want: wire.Flushed}
+	var ok bool
+	if q.State, ok = wire.ParseState(string(state)); !ok || state == StateReserved {
+		return 0, c.fail(&q, fmt.Errorf("%w: state %q", ErrInvalid, state))
+	}
+	q.Count, err = count(limit)
+	return c.askNumber(ctx, &q, cmp.Or(err, CheckTube(tube)))
 }
 
 // PauseTube prevents all clients from reserving jobs of the tube for d, rounded up to

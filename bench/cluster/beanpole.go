@@ -75,7 +75,7 @@ func putsAt(where func(context.Context) (addr string, err error)) puts {
 			return r, err
 		}
 		defer c.Close()
-		_, err = c.FlushTube(ctx, client.Selection{Tube: "jobs", State: client.StateReady, Limit: client.All})
+		_, err = c.FlushTube(ctx, "jobs", client.StateReady, client.All)
 		return r, err
 	}
 }

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,23 +19,6 @@ func TestStates(t *testing.T) {
 			t.Errorf("%v is %v", s, state)
 		}
 	}
-}
-
-// listed returns the jobs in the only reply.
-func (g *client) listed() (jobs []wire.ListedJob, cursor string) {
-	g.driver.tb.Helper()
-	var r wire.Reply
-	if n, err := wire.ParseReply(g.got.Bytes(), &r); n != g.got.Len() || err != nil || r.Kind != wire.OK {
-		g.driver.tb.Fatalf("%d of %d bytes: %v, %v", n, g.got.Len(), r.Kind, err)
-	}
-	if err := wire.ParseListed(r.Body, func(j *wire.ListedJob) {
-		cursor = string(j.Cursor)
-		jobs = append(jobs, *j)
-	}); err != nil {
-		g.driver.tb.Fatal(err)
-	}
-	g.got.Reset()
-	return jobs, cursor
 }
 
 // flush-tube and move-jobs get one reply after any number of turns. If one of them is not
@@ -88,8 +72,8 @@ func TestListGoesOnWithoutTheLog(t *testing.T) {
 	g := d.connect()
 	d.failing = errDisk
 	g.send("list-jobs default ready 2000\n")
-	if jobs, _ := g.listed(); len(jobs) != 2000 {
-		t.Errorf("%d jobs", len(jobs))
+	if n := bytes.Count(g.got.Bytes(), []byte("\n- id: ")); n != 2000 {
+		t.Errorf("%d jobs", n)
 	}
 }
 

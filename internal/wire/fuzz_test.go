@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // Any input gives the same commands, however it is cut. Each valid command is equal after
@@ -84,23 +83,6 @@ func appendReply(dst []byte, r *Reply) []byte {
 		return AppendJob(dst, r.Kind, r.ID, r.Body)
 	}
 	return AppendWord(dst, r.Kind)
-}
-
-// An accepted list of jobs is equal after writing and parsing it.
-func FuzzParseListed(f *testing.F) {
-	f.Fuzz(func(t *testing.T, data []byte) {
-		jobs, err := parseListed(data)
-		if err != nil {
-			return
-		}
-		again := AppendListedStart(nil)
-		for i := range jobs {
-			again = AppendListed(again, &jobs[i])
-		}
-		if jobs2, err := parseListed(again); err != nil || !cmp.Equal(jobs2, jobs, cmpopts.EquateEmpty()) {
-			t.Errorf("%+v is parsed as %+v, %v", jobs, jobs2, err)
-		}
-	})
 }
 
 // An accepted dictionary or list is equal after writing it, with quotes, and parsing it.

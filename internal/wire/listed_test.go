@@ -1,21 +1,10 @@
 package wire
 
 import (
-	"bytes"
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func parseListed(data []byte) (jobs []ListedJob, err error) {
-	err = ParseListed(data, func(j *ListedJob) {
-		c := *j
-		c.Cursor = bytes.Clone(j.Cursor)
-		jobs = append(jobs, c)
-	})
-	return jobs, err
-}
 
 var listedJobs = []ListedJob{
 	{ID: 7, Pri: 1024, Age: 3, Delay: 5, TTR: 60, TimeLeft: 2, Size: 10, Reserves: 6, Timeouts: 1, Releases: 2, Buries: 4, Kicks: 8, Cursor: []byte("40000000000.7")},
@@ -58,34 +47,5 @@ func TestListed(t *testing.T) {
 	}
 	if diff := cmp.Diff(listedText, string(data)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
-	}
-	got, err := parseListed(data)
-	if diff := cmp.Diff(listedJobs, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got)\n%s", err, diff)
-	}
-}
-
-// Other servers can send fewer or more fields, in another order.
-func TestParseListed(t *testing.T) {
-	for _, tc := range []struct {
-		data string
-		want []ListedJob
-	}{
-		{"---\n", nil},
-		{"---\n- id: 1\n  pri: 2\n  age: 5\n  size: 10\n- id: 2\n", []ListedJob{{ID: 1, Pri: 2, Age: 5, Size: 10}, {ID: 2}}},
-		{"---\n- size: 3\n  colour: red\n  cursor: x\n  id: 4\n", []ListedJob{{ID: 4, Size: 3, Cursor: []byte("x")}}},
-	} {
-		got, err := parseListed([]byte(tc.data))
-		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
-			t.Errorf("%q: %v (-want +got)\n%s", tc.data, err, diff)
-		}
-	}
-	for _, data := range []string{
-		"", "- id: 1\n", "---\n  id: 1\n", "---\nid: 1\n", "---\n- id: 1", "---\n- id\n", "---\n- id: x\n", "---\n- id: -1\n", "---\n- id: \n",
-		"---\n- id: 1\n pri: 1\n", "---\n- id: 18446744073709551616\n",
-	} {
-		if jobs, err := parseListed([]byte(data)); !errors.Is(err, ErrReply) {
-			t.Errorf("%q: %+v, %v", data, jobs, err)
-		}
 	}
 }

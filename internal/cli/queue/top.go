@@ -178,7 +178,7 @@ const sweepBatch = 100_000
 // Clear implements top.Server.
 func (t *topServer) Clear(tube, state string) (n int, err error) {
 	for more := sweepBatch; more == sweepBatch && err == nil; n += more {
-		more, err = t.Conn.FlushTube(t.ctx, client.Selection{Tube: tube, State: client.State(state), Limit: sweepBatch})
+		more, err = t.Conn.FlushTube(t.ctx, tube, client.State(state), sweepBatch)
 	}
 	if errors.Is(err, client.ErrUnknownCommand) {
 		return n, errors.New("the server has no flush-tube; only a beanpole can clear a tube")
