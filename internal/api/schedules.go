@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -9,14 +10,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/schedule"
 )
 
-// schedules returns the schedules, or only the one of a name.
-func (r *request) schedules(name string) (all []engine.ScheduleStatus, err error) {
+// schedules returns all schedules.
+func (r *request) schedules() (all []engine.ScheduleStatus, err error) {
 	err = r.turn(func(e *engine.Engine, _ int64) error {
-		for st := range e.Schedules() {
-			if name == "" || st.Name == name {
-				all = append(all, st)
-			}
-		}
+		all = e.Schedules()
 		return nil
 	})
 	return all, err
@@ -27,19 +24,20 @@ func (r *request) scheduleNamed(name string) (st engine.ScheduleStatus, err erro
 	if err := schedule.CheckName(name); err != nil {
 		return st, badRequest("%v", err)
 	}
-	all, err := r.schedules(name)
+	all, err := r.schedules()
 	if err != nil {
 		return st, err
 	}
-	if len(all) == 0 {
+	i := slices.IndexFunc(all, func(st engine.ScheduleStatus) bool { return st.Name == name })
+	if i < 0 {
 		return st, problemf(http.StatusNotFound, "there is no schedule %.100s; 'beanpole schedule list' lists all", name)
 	}
 	need := statsNamed
 	if r.op.changes() {
 		need = runsNamed
 	}
-	tube := schedule.Parse(all[0].Text)["tube"]
-	return all[0], r.permittedOn(need, "the tube "+tube, tube)
+	tube := schedule.Parse(all[i].Text)["tube"]
+	return all[i], r.permittedOn(need, "the tube "+tube, tube)
 }
 
 // scheduleOf returns a schedule as the client sees it.
@@ -76,7 +74,7 @@ func (r *request) scheduleOf(st *engine.ScheduleStatus) admin.Schedule {
 }
 
 func (r *request) listSchedules(*admin.None) (list admin.Schedules, err error) {
-	all, err := r.schedules("")
+	all, err := r.schedules()
 	list.Schedules = []admin.Schedule{}
 	for i := range all {
 		if s := r.scheduleOf(&all[i]); r.caller.Identity.Meets(statsNamed, s.Settings["tube"]) {

@@ -39,7 +39,7 @@ func TestSchedulesOfLeaders(t *testing.T) {
 		sim.must(sim.leader().Broker().Call(func(e *engine.Engine, now int64) {
 			s := e.Open(nil)
 			e.Watch(s, []byte("runs"))
-			for st := range e.Schedules() {
+			for _, st := range e.Schedules() {
 				mark = st.Mark
 			}
 			for job, o := e.Reserve(now, s, 0); o == engine.OK; job, o = e.Reserve(now, s, 0) {

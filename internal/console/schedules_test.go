@@ -35,7 +35,7 @@ func TestSchedules(t *testing.T) {
 	}
 	var mark engine.Mark
 	r.in(func(e *engine.Engine, _ int64) {
-		for st := range e.Schedules() {
+		for _, st := range e.Schedules() {
 			mark = st.Mark
 		}
 		if c, ok := e.Snapshot(mark.Job); !ok || string(c.Body) != "a\nb" {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -387,20 +386,20 @@ type ScheduleStatus struct {
 	Exists     bool
 }
 
-// Schedules yields all schedules, by name.
-func (e *Engine) Schedules() iter.Seq[ScheduleStatus] {
-	return func(yield func(ScheduleStatus) bool) {
-		e.scheduleNamed("")
-		for _, d := range e.schedules.list {
-			st := d.ScheduleStatus
-			if i, j := e.lookup(d.Mark.Job); i != none {
-				st.Exists, st.LastJob = true, j.state()
-			}
-			if d.Text != "" && !yield(st) {
-				return
-			}
+// Schedules returns all schedules, by name.
+func (e *Engine) Schedules() (all []ScheduleStatus) {
+	e.scheduleNamed("") // lists them
+	for _, d := range e.schedules.list {
+		if d.Text == "" {
+			continue
 		}
+		st := d.ScheduleStatus
+		if i, j := e.lookup(d.Mark.Job); i != none {
+			st.Exists, st.LastJob = true, j.state()
+		}
+		all = append(all, st)
 	}
+	return all
 }
 
 // ScheduleCounts returns the counts of all schedules.

@@ -159,7 +159,7 @@ func (w *world) crash(length int) {
 	w.start()
 	clear(w.seen)
 	clear(w.due)
-	for st := range w.e.Schedules() {
+	for _, st := range w.e.Schedules() {
 		if w.last[st.Name] = st.Mark.Job; st.Mark.At > 0 {
 			w.done[st.Name] = st.Mark.At
 		}

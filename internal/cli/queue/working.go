@@ -18,36 +18,22 @@ and WORKER the identity or the address of the worker.
 The list has up to 100 jobs of each worker.`
 
 func newWorking() *cobra.Command {
-	var limit uint
+	var limit int
 	s := new(session)
 	cmd := s.adminCommand("working", "[TUBE...]", "list the reserved jobs, the longest held first", workingLong, func(ctx context.Context, a *admin.Client, args []string) error {
-		return s.working(ctx, a, s.tubeNames(args), int(limit))
-	})
-	cmd.Example = "  beanpole working --limit 5\n  beanpole working 'mail-*' --json | jq 'select(.held > 600)'"
-	s.defineTube(cmd, "list the jobs of `TUBES`, like an argument")
-	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list at most `N` jobs; 0 is unlimited")
-	return cmd
-}
-
-// working prints reserved jobs.
-func (s *session) working(ctx context.Context, a *admin.Client, names []string, limit int) error {
-	const page = 1000
-	var all []admin.ReservedJob
-	in := admin.ListReserved{Tube: strings.Join(names, ","), Limit: page}
-	for more := true; more; more = in.Cursor != "" && (limit == 0 || len(all) < limit) {
-		if limit > 0 {
-			in.Limit = min(page, limit-len(all))
-		}
-		found, err := a.ListReserved(ctx, &in)
+		found, err := a.ListReserved(ctx, &admin.ListReserved{Tube: strings.Join(s.tubeNames(args), ","), Limit: limit})
 		if err != nil {
 			return err
 		}
-		all, in.Cursor = append(all, found.Jobs...), found.Next
-	}
-	if in.Cursor != "" {
-		s.Note("more jobs exist; --limit 0 lists all")
-	}
-	return cliutil.PrintList(&s.Session, all, "ID TUBE:8 CLASS:8 HELD LEFT TOUCHES WORKER:8 ARGUMENTS:10", func(j *admin.ReservedJob) []any {
-		return []any{j.ID, j.Tube, j.Class, ofSeconds(j.Held), ofSeconds(j.TimeLeft), j.Touches, cmp.Or(j.Identity, j.Address), j.Arguments}
+		if found.Next != "" {
+			s.Note("more jobs exist; 'beanpole jobs --find state:reserved --limit 0' lists all")
+		}
+		return cliutil.PrintList(&s.Session, found.Jobs, "ID TUBE:8 CLASS:8 HELD LEFT TOUCHES WORKER:8 ARGUMENTS:10", func(j *admin.ReservedJob) []any {
+			return []any{j.ID, j.Tube, j.Class, ofSeconds(j.Held), ofSeconds(j.TimeLeft), j.Touches, cmp.Or(j.Identity, j.Address), j.Arguments}
+		})
 	})
+	cmd.Example = "  beanpole working --limit 5\n  beanpole working 'mail-*' --json | jq 'select(.held > 600)'"
+	s.defineTube(cmd, "list the jobs of `TUBES`, like an argument")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list at most `N` jobs, up to 1000")
+	return cmd
 }
