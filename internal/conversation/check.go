@@ -32,7 +32,7 @@ func (c *Conversation) Check() error {
 	assert(c.closing.phase != over || c.in.empty() || c.sess != nil, "V4: there is input after the end of the session")
 	assert(!c.in.more || !c.in.empty() || c.state == Leaving, "V4: commands in no input")
 	if c.state == Reading && c.in.empty() {
-		assert(c.in.asked || c.in.buf == nil, "V5: idle, with a buffer of %d bytes", len(c.in.buf))
+		assert(c.in.buf == nil, "V5: idle, with a buffer of %d bytes", len(c.in.buf))
 		assert(c.out.bytes == nil && cap(c.wait.answer.bytes) <= keptAnswer, "V5: idle, with buffers for replies of %d and %d bytes", cap(c.out.bytes), cap(c.wait.answer.bytes))
 	}
 	if r := c.out.rest; r != nil && c.state != Leaving {

@@ -224,7 +224,7 @@ func (c *Conversation) OpenSession(e *engine.Engine) { c.sess = e.Open(c.owner) 
 func (c *Conversation) Start() { c.proceed() }
 
 // Unread reports whether some received input is not executed. If so, the driver must read
-// into Space; otherwise it can read into its own buffer.
+// into Space, and otherwise into its own buffer.
 func (c *Conversation) Unread() bool { return !c.in.empty() }
 
 // Receive processes input that the driver has read into its own buffer. In the state
@@ -241,7 +241,7 @@ func (c *Conversation) Receive(b *Batch, now int64, input []byte) {
 	c.parse(b, now, input)
 }
 
-// Space returns a buffer for the driver to read into; see Filled.
+// Space returns a buffer for the driver to read into after unread input; see Filled.
 func (c *Conversation) Space() []byte { return c.in.space(c.parser.Need()) }
 
 // Filled reports that the first n bytes of Space were read, in the state Reading.

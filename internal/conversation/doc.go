@@ -67,8 +67,7 @@
 //   - V3. There is an answer only while a reserve waits.
 //   - V4. After the end of the session no input is kept, and no commands are expected
 //     where there is no input.
-//   - V5. In the state Reading without unread input a conversation has no buffer,
-//     unless its driver has asked for Space to read into.
+//   - V5. In the state Reading without unread input a conversation has no buffer.
 //   - V6. A command or a reply in progress has a part left.
 //   - V7. A session exists from the first turn until the end of the conversation: not in
 //     the states Opening, Lingering and Closed.

@@ -8,18 +8,15 @@ import (
 const (
 	minInput  = 1 << 10  // bytes of the first buffer
 	stepInput = 64 << 10 // bytes up to which the buffer doubles when a read fills it
-	hugeInput = 4 * stepInput
 )
 
 // input is the buffer of received bytes; buf[r:w] is unread. The buffer grows when reads
-// fill it or a long body arrives, and shrinks afterwards.
+// fill it or a long body arrives. It is freed when all input is consumed.
 type input struct {
-	buf    []byte
-	r, w   int
-	more   bool // it might contain complete commands
-	full   bool // the last read filled the buffer: there might be more input
-	asked  bool // space was called, and filled or free not yet
-	little int  // reads in a row that a much smaller buffer would have held
+	buf  []byte
+	r, w int
+	more bool // it might contain complete commands
+	full bool // the last read filled the buffer: there might be more input
 }
 
 func (in *input) empty() bool    { return in.r == in.w }
@@ -32,7 +29,6 @@ func (in *input) consume(n int)  { in.r += n }
 // that a body in many small pieces is not copied for each piece.
 func (in *input) space(need int) []byte {
 	in.makeRoom(need)
-	in.asked = true
 	return in.buf[in.w:]
 }
 
@@ -40,12 +36,10 @@ func (in *input) space(need int) []byte {
 func (in *input) filled(n int) {
 	in.w += n
 	in.full = in.w == len(in.buf)
-	in.asked = false
 }
 
 func (in *input) makeRoom(need int) {
 	if in.empty() {
-		in.shrink()
 		in.r, in.w = 0, 0
 	}
 	grown := min(need, max(stepInput, 4*in.len()))
@@ -115,27 +109,5 @@ func freeBuffer(buf []byte) {
 	inputMemory.Add(-int64(cap(buf)))
 	if cap(buf) == pooledInput {
 		inputBuffers.Put((*[pooledInput]byte)(buf[:pooledInput]))
-	}
-}
-
-// shrink frees a large buffer after sixteen successive reads that needed only a quarter
-// of it. It frees a huge buffer at once, because there might be no more reads for a long
-// time. It is called when there is no unread input.
-func (in *input) shrink() {
-	if len(in.buf) <= minInput {
-		return
-	}
-	if len(in.buf) > hugeInput {
-		in.free()
-		return
-	}
-	if in.w > len(in.buf)/4 {
-		in.little = 0
-		return
-	}
-	if in.little++; in.little >= 16 {
-		size := max(minInput, len(in.buf)/4)
-		in.free()
-		in.buf = newBuffer(size)
 	}
 }

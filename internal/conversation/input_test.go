@@ -94,19 +94,6 @@ func TestInput(t *testing.T) {
 				}
 			},
 		})
-		// With small commands, the buffer becomes small again.
-		in.consume(in.len())
-		from.left = 0
-		for range 16 * 16 {
-			from.left = 10
-			if err := in.fill(from, 0); err != nil {
-				t.Fatal(err)
-			}
-			in.consume(in.len())
-		}
-		if len(in.buf) > minInput {
-			t.Fatalf("the buffer keeps %d bytes for commands of 10", len(in.buf))
-		}
 	})
 }
 

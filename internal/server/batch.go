@@ -68,15 +68,10 @@ func (l *loop) turn() {
 			}
 		}
 	} else if l.moreDue {
-		l.runDue()
+		l.moreDue = false
+		l.runAlone(l.opener)
 	}
 	l.in = l.in[:0]
-}
-
-// runDue runs a turn for the timers that the previous one left due.
-func (l *loop) runDue() {
-	l.moreDue = false
-	l.runAlone(l.opener)
 }
 
 // runAlone runs a turn that belongs to no batch. No batch waits for its settlement, but

@@ -22,7 +22,6 @@ type hangups struct {
 	// A goroutine must not hold this lock while it waits for the lock of a loop.
 	sync.Mutex
 	poll    Poller // reports each client once; the pollers of the loops poll it
-	loops   int    // number of loops whose pollers poll it
 	watched clients
 	pending []hangup
 }
@@ -51,18 +50,14 @@ func (h *hangups) addLoop(p Poller) (err error) {
 			return err
 		}
 	}
-	h.loops++
 	return group.Nest(h.poll)
 }
 
-// removeLoop undoes addLoop.
-func (h *hangups) removeLoop(p Poller) {
+// close closes the poller when no loop is left.
+func (h *hangups) close() {
 	h.Lock()
 	defer h.Unlock()
-	if _, ok := p.(epollGroup); !ok || h.poll == nil {
-		return
-	}
-	if h.loops--; h.loops == 0 {
+	if h.poll != nil {
 		h.poll.Close()
 		h.poll = nil
 	}

@@ -198,7 +198,6 @@ func (l *loop) close() {
 	l.inbox.Lock()
 	defer l.inbox.Unlock()
 	l.inbox.closed = true
-	l.srv.hangups.removeLoop(l.poll)
 	l.poll.Close()
 }
 

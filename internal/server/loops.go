@@ -115,7 +115,6 @@ func (ls *loops) open(s *Server, newPoller func() (Poller, error)) error {
 		l, err := newLoop(s, newPoller)
 		if err != nil {
 			for _, l := range ls.all {
-				s.hangups.removeLoop(l.poll)
 				l.poll.Close()
 			}
 			ls.all = nil

@@ -120,7 +120,7 @@ func (s *Server) leaderDeadline(came int64) int64 {
 // have ended, and this loop is about to end the client.
 func (s *Server) converse(c *socket) error {
 	if c.proxied != nil {
-		if err := s.beginProxied(c); err != nil {
+		if err := s.identify(c, c.proxied, c.proxied.Identity); err != nil {
 			return err
 		}
 	}

@@ -150,11 +150,6 @@ func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
 	return s.newPump(conn.(net.Conn)) // a test's
 }
 
-// beginProxied starts the conversation of a proxied client.
-func (s *Server) beginProxied(c *socket) error {
-	return s.identify(c, c.proxied, c.proxied.Identity)
-}
-
 // identify admits a client with the name of an identity, or "".
 func (s *Server) identify(c *socket, v *proxiedClient, identity string) error {
 	id, known := s.access.ByName(identity)

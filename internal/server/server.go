@@ -278,6 +278,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		s.wg.Wait()
+		s.hangups.close()
 		close(done)
 	}()
 	select {

@@ -325,7 +325,7 @@ func TestDueDuringSync(t *testing.T) {
 		l.unsettled, l.syncing = 1, 1
 		r.broker.StartSync()
 		<-log.begins
-		l.runDue()
+		l.runAlone(l.opener)
 		close(log.gate)
 		synctest.Wait()
 		if len(log.begins) == 0 {
