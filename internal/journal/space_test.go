@@ -48,3 +48,18 @@ func TestDeleteOnDiskThatOthersFilled(t *testing.T) {
 		})
 	}
 }
+
+// An orderly stop counts the attempt of a job that is still reserved.
+func TestCloseCountsAttempts(t *testing.T) {
+	b := newBench(t, Options{SegmentSize: segment})
+	var id uint64
+	b.turn(func() { id = b.put(engine.Spec{}, 10) })
+	b.turn(func() { b.eng.ReserveJob(b.now, b.s, id) })
+	if err := b.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.reopen(b.log.fs.(*memfs.FS))
+	if st, _ := b.eng.JobStats(0, id); st.Reserves != 1 {
+		t.Errorf("the job has %d reserves, want 1", st.Reserves)
+	}
+}
