@@ -24,7 +24,7 @@ func (m *node) tear() {
 		}
 		f, err := m.disk.OpenWrite(filepath.Join(LogDir(dir), name))
 		m.sim.must(err)
-		size, err := f.Size()
+		size, _, err := f.Stat()
 		m.sim.must(err)
 		b := make([]byte, size)
 		_, err = f.ReadAt(b, 0)

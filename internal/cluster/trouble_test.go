@@ -123,7 +123,7 @@ func (f *troubledFile) Sync() error {
 
 func (f *troubledFile) WriteAt(b []byte, at int64) (int, error) {
 	f.wait(f.name)
-	size, err := f.File.Size()
+	size, _, err := f.File.Stat()
 	if err == nil && at+int64(len(b)) > size {
 		err = f.room(f.name)
 	}

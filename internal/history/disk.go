@@ -103,7 +103,7 @@ func (s *Store) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	size, err := f.Size()
+	size, _, err := f.Stat()
 	if err != nil || size > maxFile {
 		return nil, cmp.Or(err, errors.New("too large"))
 	}

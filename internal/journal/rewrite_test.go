@@ -30,7 +30,7 @@ var damages = map[string]func(fsys vfs.FS, name string) error{
 
 func overwrite(fsys vfs.FS, name string) error {
 	return change(fsys, name, func(f vfs.File) error {
-		size, err := f.Size()
+		size, _, err := f.Stat()
 		if err == nil {
 			_, err = f.WriteAt(make([]byte, size/2), 0)
 		}

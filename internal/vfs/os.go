@@ -129,11 +129,6 @@ func (osFS) Free(dir string) (int64, error) {
 	return int64(st.Bavail) * int64(st.Bsize), nil
 }
 
-func (f osFile) Size() (int64, error) {
-	st, err := f.stat()
-	return st.Size, err
-}
-
 func (f osFile) Stat() (size int64, named bool, err error) {
 	st, err := f.stat()
 	return st.Size, st.Nlink > 0, err

@@ -14,7 +14,7 @@ func (f osFile) syncDir() error { return f.control("fsync", syscall.Fsync) }
 // Preallocate is fallocate. On file systems without it, such as NFS before 4.2, it writes
 // zeros.
 func (f osFile) Preallocate(size int64) error {
-	old, err := f.Size()
+	old, _, err := f.Stat()
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ func (f osFile) syncDir() error { return f.File.Sync() }
 
 // Preallocate writes zeros.
 func (f osFile) Preallocate(size int64) error {
-	old, err := f.Size()
+	old, _, err := f.Stat()
 	if err != nil || old >= size {
 		return err
 	}

@@ -93,11 +93,8 @@ type File interface {
 	// leaves zeros in between.
 	io.WriterAt
 
-	// Size returns the current size in bytes.
-	Size() (int64, error)
-
-	// Stat returns the size in bytes, and reports whether the file has a name. A removed
-	// file has none, although it can still be used.
+	// Stat returns the current size in bytes, and reports whether the file has a name. A
+	// removed file has none, although it can still be used.
 	Stat() (size int64, named bool, err error)
 
 	// Truncate sets the size. Added bytes read as zeros and have no blocks on the
@@ -125,7 +122,7 @@ func ReadFile(fsys FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	size, err := f.Size()
+	size, _, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}

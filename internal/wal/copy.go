@@ -156,7 +156,7 @@ func (s *Files) each(i int, f func(name string, size int64, content io.Reader) e
 // endOf finds the end of the valid records of a segment, and returns the bytes that a
 // copy has after it: a closing record, unless the segment has one.
 func endOf(from vfs.File, f *segmentInfo) (at int64, end []byte, err error) {
-	size, err := from.Size()
+	size, _, err := from.Stat()
 	if err != nil {
 		return 0, nil, err
 	}
@@ -165,7 +165,7 @@ func endOf(from vfs.File, f *segmentInfo) (at int64, end []byte, err error) {
 	for at = headerSize; !closed; {
 		rec, reason, err := w.record(seed, at)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			if shorter, e := from.Size(); e == nil && shorter < w.size {
+			if shorter, _, e := from.Stat(); e == nil && shorter < w.size {
 				w.size = shorter // it was cut to its records, because it is full
 				continue
 			}

@@ -148,7 +148,7 @@ func (f *segmentInfo) read(fsys vfs.FS) error {
 		return err
 	}
 	defer file.Close()
-	if f.size, err = file.Size(); err != nil {
+	if f.size, _, err = file.Stat(); err != nil {
 		return err
 	}
 	b := make([]byte, min(f.size, firstRecord))

@@ -24,7 +24,7 @@ func openWindow(fsys vfs.FS, path string) (*window, error) {
 		return nil, fmt.Errorf("wal: %w", err)
 	}
 	w := &window{file: f, path: path}
-	if w.size, err = f.Size(); err != nil {
+	if w.size, _, err = f.Stat(); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("wal: %w", err)
 	}

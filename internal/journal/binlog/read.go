@@ -100,7 +100,7 @@ func (r *reader) readFile(name string, newest bool) error {
 		return fmt.Errorf("binlog: %w", err)
 	}
 	defer f.Close()
-	size, err := f.Size()
+	size, _, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("binlog: %w", err)
 	}

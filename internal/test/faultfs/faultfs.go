@@ -349,7 +349,6 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return n, fault.err(Write, f.name)
 }
 
-func (f *file) Size() (int64, error) { return get(f.fsys, Size, f.name, f.File.Size) }
 func (f *file) Stat() (size int64, named bool, err error) {
 	size, err = get(f.fsys, Size, f.name, func() (size int64, err error) {
 		size, named, err = f.File.Stat()

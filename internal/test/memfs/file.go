@@ -199,14 +199,6 @@ func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-func (f *file) Size() (size int64, err error) {
-	err = f.do("stat", func() error {
-		size = int64(len(f.inode.data))
-		return f.check()
-	})
-	return size, err
-}
-
 func (f *file) Stat() (size int64, named bool, err error) {
 	err = f.do("stat", func() error {
 		size, named = int64(len(f.inode.data)), f.inode.links > 0

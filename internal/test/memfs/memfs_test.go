@@ -61,7 +61,7 @@ func content(fsys *memfs.FS, name string) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "missing"
 	}
-	size, _ := f.Size()
+	size, _, _ := f.Stat()
 	p := make([]byte, size)
 	f.ReadAt(p, 0)
 	var b bytes.Buffer
@@ -224,7 +224,7 @@ func TestLimit(t *testing.T) {
 	if err := f.Preallocate(8193); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("preallocate: %v, want ENOSPC", err)
 	}
-	if size, _ := f.Size(); size != 0 || fsys.Used() != 0 {
+	if size, _, _ := f.Stat(); size != 0 || fsys.Used() != 0 {
 		t.Errorf("after a failed Preallocate: size %d, used %d", size, fsys.Used())
 	}
 	must(t, f.Preallocate(4096))

@@ -148,7 +148,7 @@ func (w *world) cut(name string) error {
 		return err
 	}
 	defer f.Close()
-	size, err := f.Size()
+	size, _, err := f.Stat()
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func content(t *testing.T, fsys vfs.FS, name string) string {
 	f, err := fsys.Open(name)
 	must(t, err)
 	defer f.Close()
-	size, err := f.Size()
+	size, _, err := f.Stat()
 	must(t, err)
 	if size2, err := fsys.Size(name); err != nil || size2 != size {
 		t.Fatalf("size of %s: %d, %v; the file's size is %d", name, size2, err, size)
@@ -290,7 +290,7 @@ func testClosed(t *testing.T, fsys vfs.FS, dir string) {
 	for op, call := range map[string]func() error{
 		"read":        func() error { _, err := f.ReadAt(make([]byte, 1), 0); return err },
 		"write":       func() error { _, err := f.WriteAt(make([]byte, 1), 0); return err },
-		"size":        func() error { _, err := f.Size(); return err },
+		"stat":        func() error { _, _, err := f.Stat(); return err },
 		"truncate":    func() error { return f.Truncate(0) },
 		"preallocate": func() error { return f.Preallocate(10) },
 		"sync":        f.Sync,
