@@ -90,7 +90,7 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 		return snap, err
 	}
 	for _, st := range tubes {
-		snap.Tubes = append(snap.Tubes, top.Tube{TubeStats: *st})
+		snap.Tubes = append(snap.Tubes, top.Tube{Tube: tubeOf(st).Tube})
 	}
 	return snap, t.ages(snap.Tubes, onScreen)
 }
@@ -102,14 +102,7 @@ func (t *topServer) addTubes(snap *top.Snapshot) error {
 		return err
 	}
 	for i := range tubes {
-		tb := &tubes[i]
-		snap.Tubes = append(snap.Tubes, top.Tube{
-			TubeStats: client.TubeStats{
-				Name: tb.Name, JobsUrgent: tb.Urgent, JobsReady: tb.Jobs.Ready, JobsReserved: tb.Jobs.Reserved, JobsDelayed: tb.Jobs.Delayed, JobsBuried: tb.Jobs.Buried,
-				TotalJobs: tb.TotalJobs, Using: tb.Using, Watching: tb.Watching, Waiting: tb.Waiting, CmdDelete: tb.Deletes, PauseLeft: ofSeconds(tb.PauseLeft),
-			},
-			Timeouts: tb.Timeouts, Releases: tb.Releases, Bytes: tb.BodyBytes, Age: ofSeconds(tb.OldestReady), AgeKnown: true,
-		})
+		snap.Tubes = append(snap.Tubes, top.Tube{Tube: tubes[i].Tube, AgeKnown: true})
 	}
 	attention, err := t.admin.GetAttention(t.ctx, &admin.GetAttention{Limit: 10_000, Each: true})
 	snap.Found = attention.Findings
@@ -121,7 +114,7 @@ func (t *topServer) addTubes(snap *top.Snapshot) error {
 func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 	var most []*top.Tube
 	for i := range tubes {
-		if tubes[i].JobsReady > 0 {
+		if tubes[i].Jobs.Ready > 0 {
 			most = append(most, &tubes[i])
 		}
 	}
@@ -130,16 +123,16 @@ func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 		seen[name] = 1
 	}
 	slices.SortStableFunc(most, func(a, b *top.Tube) int {
-		return cmp.Or(cmp.Compare(seen[b.Name], seen[a.Name]), cmp.Compare(b.JobsReady, a.JobsReady))
+		return cmp.Or(cmp.Compare(seen[b.Name], seen[a.Name]), cmp.Compare(b.Jobs.Ready, a.Jobs.Ready))
 	})
 	if most = most[:min(len(most), agesAtOnce)]; len(most) == 0 {
 		return nil
 	}
-	last := &top.Tube{TubeStats: client.TubeStats{Name: defaultTube}} // so that the tube last used can disappear
+	last := &top.Tube{Tube: admin.Tube{Name: defaultTube}} // so that the tube last used can disappear
 	for _, tb := range append(most, last) {
 		switch age, err := t.age(tb.Name); {
 		case err == nil:
-			tb.Age, tb.AgeKnown = age, true
+			tb.OldestReady, tb.AgeKnown = seconds(age), true
 		case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrUnauthorized):
 		default:
 			return err

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	pages "github.com/beanpole-mq/beanpole/internal/admin"
@@ -229,7 +228,7 @@ func (s *situation) play(t *testing.T, name string) (test string) {
 	overview := strings.ReplaceAll(html.UnescapeString(w.Body.String()), "\u202f", ",")
 	m := newModel(newFakeServer(), "a", time.Second)
 	m.width = 500
-	snap := Snapshot{At: time.Now(), Tubes: []Tube{{TubeStats: client.TubeStats{Name: "mail"}}}, Found: attention.Findings}
+	snap := Snapshot{At: time.Now(), Tubes: []Tube{{Tube: admin.Tube{Name: "mail"}}}, Found: attention.Findings}
 	next, _ := m.Update(snapshotMsg{snap, nil})
 	m = next.(model)
 

@@ -13,8 +13,8 @@ import (
 // It uses the counts since the view began.
 func (t *Tube) look(over time.Duration) {
 	one := health.Tube{
-		Name: t.Name, Ready: t.JobsReady, Reserved: t.JobsReserved, Delayed: t.JobsDelayed, Buried: t.JobsBuried,
-		Watching: t.Watching, Waiting: t.Waiting, PauseLeft: t.PauseLeft, Counted: health.Counts{Over: over, Buried: t.buriedMore},
+		Name: t.Name, Ready: t.Jobs.Ready, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed, Buried: t.Jobs.Buried,
+		Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft), Counted: health.Counts{Over: over, Buried: t.buriedMore},
 	}
 	t.found = one.Findings(nil)
 	slices.SortFunc(t.found, func(a, b health.Finding) int { return health.Compare(&a, &b) })
@@ -52,5 +52,5 @@ func worseFirst(a, b *Tube) int {
 		}
 		return health.Rank(&t.found[0])
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.JobsReady, a.JobsReady))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Jobs.Ready, a.Jobs.Ready))
 }

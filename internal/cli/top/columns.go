@@ -29,25 +29,25 @@ const (
 var columns = []column{
 	{title: "!", width: 2, cell: (*Tube).mark, less: worseFirst},
 	{title: "TUBE", cell: func(t *Tube) string { return t.Name }, less: func(*Tube, *Tube) int { return 0 }},
-	by("READY", 7, count, func(t *Tube) uint64 { return t.JobsReady }),
+	by("READY", 7, count, func(t *Tube) uint64 { return t.Jobs.Ready }),
 	by("AGE", 7, age, func(t *Tube) time.Duration {
-		if t.JobsReady == 0 || !t.AgeKnown {
+		if t.Jobs.Ready == 0 || !t.AgeKnown {
 			return unknown
 		}
-		return t.Age
+		return ofSeconds(t.OldestReady)
 	}),
-	by("RESERVED", 9, count, func(t *Tube) uint64 { return t.JobsReserved }),
+	by("RESERVED", 9, count, func(t *Tube) uint64 { return t.Jobs.Reserved }),
 	by("WAITING", 8, count, func(t *Tube) uint64 { return t.Waiting }),
 	by("WATCHING", 9, count, func(t *Tube) uint64 { return t.Watching }),
-	by("BURIED", 7, count, func(t *Tube) uint64 { return t.JobsBuried }),
+	by("BURIED", 7, count, func(t *Tube) uint64 { return t.Jobs.Buried }),
 	ifAny("+BURIED", 8, grown, func(t *Tube) int64 { return t.buriedMore }),
 	ifAny("+TIMEOUT", 9, grown, func(t *Tube) int64 { return int64(t.timeoutsMore) }),
 	ifAny("+RELEASE", 9, grown, func(t *Tube) int64 { return int64(t.releasesMore) }),
-	ifAny("PAUSED", 7, func(d time.Duration) string { return age(cmp.Or(d, unknown)) }, func(t *Tube) time.Duration { return t.PauseLeft }),
+	ifAny("PAUSED", 7, func(d time.Duration) string { return age(cmp.Or(d, unknown)) }, func(t *Tube) time.Duration { return ofSeconds(t.PauseLeft) }),
 	by("PUT/s", 7, rate, func(t *Tube) float64 { return t.putRate }),
 	by("DEL/s", 7, rate, func(t *Tube) float64 { return t.deleteRate }),
-	ifAny("BYTES", 7, count, func(t *Tube) uint64 { return t.Bytes }),
-	ifAny("DELAYED", 8, count, func(t *Tube) uint64 { return t.JobsDelayed }),
+	ifAny("BYTES", 7, count, func(t *Tube) uint64 { return t.BodyBytes }),
+	ifAny("DELAYED", 8, count, func(t *Tube) uint64 { return t.Jobs.Delayed }),
 }
 
 // by returns a column that sorts by value and formats it with text.
@@ -65,6 +65,8 @@ func ifAny[V cmp.Ordered](title string, width int, text func(V) string, value fu
 	c.wanted = func(t *Tube) bool { return value(t) != *new(V) }
 	return c
 }
+
+func ofSeconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // count formats a number in at most six characters.
 func count(n uint64) string {

@@ -99,17 +99,17 @@ func (m *model) askToPause(t *Tube) {
 	d, text := pauseFor, fmt.Sprintf("pause %s for %s? Workers get no jobs from it. y/n", t.Name, age(pauseFor))
 	doing, done := "pausing "+t.Name, fmt.Sprintf("%s is paused for %s", t.Name, age(pauseFor))
 	if t.PauseLeft > 0 {
-		d, text = 0, fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, age(t.PauseLeft))
+		d, text = 0, fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, age(ofSeconds(t.PauseLeft)))
 		doing, done = "ending the pause of "+t.Name, t.Name+" is no longer paused"
 	}
-	m.ask = &question{t.Name, text, doing, func() (string, error) { return done, m.server.Pause(t.Name, d) }, func(t *Tube) { t.PauseLeft = d }}
+	m.ask = &question{t.Name, text, doing, func() (string, error) { return done, m.server.Pause(t.Name, d) }, func(t *Tube) { t.PauseLeft = int64(d / time.Second) }}
 }
 
 // askToKick asks whether to kick buried jobs or, if there are none, delayed jobs.
 func (m *model) askToKick(t *Tube) {
-	state, jobs := "buried", t.JobsBuried
+	state, jobs := "buried", t.Jobs.Buried
 	if jobs == 0 {
-		state, jobs = "delayed", t.JobsDelayed
+		state, jobs = "delayed", t.Jobs.Delayed
 	}
 	if jobs == 0 {
 		m.say(t.Name + " has no jobs to kick")
@@ -128,12 +128,12 @@ func (m *model) askToKick(t *Tube) {
 // askToClear asks whether to delete all buried jobs or, if there are none, all delayed
 // jobs or all ready jobs.
 func (m *model) askToClear(t *Tube) {
-	state, jobs := "buried", t.JobsBuried
+	state, jobs := "buried", t.Jobs.Buried
 	if jobs == 0 {
-		state, jobs = "delayed", t.JobsDelayed
+		state, jobs = "delayed", t.Jobs.Delayed
 	}
 	if jobs == 0 {
-		state, jobs = "ready", t.JobsReady
+		state, jobs = "ready", t.Jobs.Ready
 	}
 	if jobs == 0 {
 		m.say(t.Name + " has no jobs to delete")

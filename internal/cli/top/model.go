@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/health"
 	"github.com/beanpole-mq/beanpole/internal/op"
@@ -16,11 +17,8 @@ import (
 
 // A Tube is the state of a tube at some moment.
 type Tube struct {
-	client.TubeStats
-	Timeouts, Releases uint64        // since the tube was created; 0 if the server does not report them
-	Bytes              uint64        // size of the bodies; 0 if the server does not report it
-	Age                time.Duration // time that the next job has been ready or, by the protocol, since its put
-	AgeKnown           bool
+	admin.Tube      // by the protocol, OldestReady is the time since the put of the next job
+	AgeKnown   bool // OldestReady is set
 
 	// The view sets these: rates per second since the previous snapshot, and the growth
 	// since the view began.
@@ -181,9 +179,9 @@ func (s *Snapshot) rates(before *Snapshot) {
 	old := byName(before.Tubes)
 	for i := range s.Tubes {
 		t := &s.Tubes[i]
-		if o, there := old[t.Name]; there && t.TotalJobs >= o.TotalJobs && t.CmdDelete >= o.CmdDelete {
+		if o, there := old[t.Name]; there && t.TotalJobs >= o.TotalJobs && t.Deletes >= o.Deletes {
 			t.putRate = float64(t.TotalJobs-o.TotalJobs) / took
-			t.deleteRate = float64(t.CmdDelete-o.CmdDelete) / took
+			t.deleteRate = float64(t.Deletes-o.Deletes) / took
 		}
 		s.putRate += t.putRate
 		s.deleteRate += t.deleteRate
@@ -221,7 +219,7 @@ func (m *model) compare(s *Snapshot) {
 		if old == nil || t.TotalJobs < old.TotalJobs { // it was removed, and made again
 			old = new(Tube)
 		}
-		t.buriedMore = int64(t.JobsBuried) - int64(old.JobsBuried)
+		t.buriedMore = int64(t.Jobs.Buried) - int64(old.Jobs.Buried)
 		t.timeoutsMore, t.releasesMore = t.Timeouts-min(old.Timeouts, t.Timeouts), t.Releases-min(old.Releases, t.Releases)
 		if s.Found == nil {
 			t.look(s.At.Sub(m.first.At))

@@ -20,6 +20,7 @@ import (
 	"github.com/hinshun/vt10x"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 var update = flag.Bool("top.update", false, "write the screens; then look at them")
@@ -38,11 +39,11 @@ type fakeServer struct {
 
 func newFakeServer() *fakeServer {
 	return &fakeServer{now: time.Unix(1e9, 0), tubes: []Tube{
-		{TubeStats: client.TubeStats{Name: "default", TotalJobs: 10, CmdDelete: 10, Watching: 20}},
-		{TubeStats: client.TubeStats{Name: "mail", JobsReady: 1234, JobsReserved: 8, JobsDelayed: 20, Watching: 8, TotalJobs: 100000, CmdDelete: 98000}, Age: 83 * time.Second, AgeKnown: true},
-		{TubeStats: client.TubeStats{Name: "reports", JobsBuried: 3, TotalJobs: 3, Watching: 1}},
-		{TubeStats: client.TubeStats{Name: "thumbnails-of-all-the-pictures-that-were-ever-sent", JobsReady: 12345678, TotalJobs: 12345678, PauseLeft: 59*time.Minute + 3*time.Second}, Age: 27*time.Hour + 5*time.Minute, AgeKnown: true},
-		{TubeStats: client.TubeStats{Name: "übergrößen", Waiting: 12, Watching: 12, TotalJobs: 7, CmdDelete: 7}},
+		{Tube: admin.Tube{Name: "default", TotalJobs: 10, Deletes: 10, Watching: 20}},
+		{Tube: admin.Tube{Name: "mail", Jobs: admin.JobCounts{Ready: 1234, Reserved: 8, Delayed: 20}, Watching: 8, TotalJobs: 100000, Deletes: 98000, OldestReady: 83}, AgeKnown: true},
+		{Tube: admin.Tube{Name: "reports", Jobs: admin.JobCounts{Buried: 3}, TotalJobs: 3, Watching: 1}},
+		{Tube: admin.Tube{Name: "thumbnails-of-all-the-pictures-that-were-ever-sent", Jobs: admin.JobCounts{Ready: 12345678}, TotalJobs: 12345678, PauseLeft: 59*60 + 3, OldestReady: 27*3600 + 5*60}, AgeKnown: true},
+		{Tube: admin.Tube{Name: "übergrößen", Waiting: 12, Watching: 12, TotalJobs: 7, Deletes: 7}},
 	}}
 }
 
@@ -59,7 +60,7 @@ func (f *fakeServer) Snapshot(onScreen []string) (Snapshot, error) {
 	for i := range f.tubes {
 		if f.tubes[i].Name == "mail" {
 			f.tubes[i].TotalJobs += 50
-			f.tubes[i].CmdDelete += 25
+			f.tubes[i].Deletes += 25
 		}
 	}
 	f.timeouts += 2

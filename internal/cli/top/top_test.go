@@ -11,7 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
@@ -130,15 +130,15 @@ func TestAlarms(t *testing.T) {
 	if strings.Contains(m.plain(), "+BURIED") {
 		t.Errorf("nothing was buried yet:\n%s", m.plain())
 	}
-	f.tubes[2].JobsBuried = 45
-	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz", JobsBuried: 7, JobsReady: 1}})
+	f.tubes[2].Jobs.Buried = 45
+	f.tubes = append(f.tubes, Tube{Tube: admin.Tube{Name: "zz", Jobs: admin.JobCounts{Buried: 7, Ready: 1}}})
 	m.asks()
 	for _, want := range []string{"+BURIED", "+42", "+7", "a second: 50 put, 25 deleted, 2.0 timed out"} {
 		if !strings.Contains(m.plain(), want) {
 			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}
 	}
-	f.tubes[2].JobsBuried, f.tubes = 3, f.tubes[:5]
+	f.tubes[2].Jobs.Buried, f.tubes = 3, f.tubes[:5]
 	m.asks()
 	if !strings.Contains(m.plain(), "+BURIED") {
 		t.Errorf("a visible column was removed:\n%s", m.plain())
@@ -149,7 +149,7 @@ func TestAlarms(t *testing.T) {
 // problem.
 func TestAttention(t *testing.T) {
 	f := newFakeServer()
-	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz", JobsReady: 2}})
+	f.tubes = append(f.tubes, Tube{Tube: admin.Tube{Name: "zz", Jobs: admin.JobCounts{Ready: 2}}})
 	m := newModel(f, "a", time.Second)
 	m.width = 120
 	m.asks()
@@ -166,10 +166,10 @@ func TestAttention(t *testing.T) {
 // A server without an API reports no findings. The view derives them from its own data.
 func TestFindings(t *testing.T) {
 	for want, tube := range map[string]Tube{
-		"":                 {TubeStats: client.TubeStats{JobsReady: 1, Watching: 1}},
-		"buried":           {TubeStats: client.TubeStats{JobsBuried: 1}, buriedMore: 1},
-		"unwatched buried": {TubeStats: client.TubeStats{JobsReady: 1, JobsBuried: 1}},
-		"paused":           {TubeStats: client.TubeStats{JobsReady: 1, PauseLeft: time.Second}},
+		"":                 {Tube: admin.Tube{Jobs: admin.JobCounts{Ready: 1}, Watching: 1}},
+		"buried":           {Tube: admin.Tube{Jobs: admin.JobCounts{Buried: 1}}, buriedMore: 1},
+		"unwatched buried": {Tube: admin.Tube{Jobs: admin.JobCounts{Ready: 1, Buried: 1}}},
+		"paused":           {Tube: admin.Tube{Jobs: admin.JobCounts{Ready: 1}, PauseLeft: 1}},
 	} {
 		var got []string
 		tube.look(time.Minute)
@@ -185,7 +185,7 @@ func TestFindings(t *testing.T) {
 // The view shows exactly the findings that the server reports, including earlier ones.
 func TestReportedFindings(t *testing.T) {
 	f := newFakeServer()
-	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz"}}, Tube{TubeStats: client.TubeStats{Name: "silent", JobsReady: 2}})
+	f.tubes = append(f.tubes, Tube{Tube: admin.Tube{Name: "zz"}}, Tube{Tube: admin.Tube{Name: "silent", Jobs: admin.JobCounts{Ready: 2}}})
 	m := newModel(f, "a", time.Second)
 	m.width = 120
 	s, _ := f.Snapshot(nil)
@@ -334,7 +334,7 @@ func TestCursor(t *testing.T) {
 	f := newFakeServer()
 	f.tubes = nil
 	for i := range 100 {
-		f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: fmt.Sprintf("tube%02d", i), JobsReady: uint64(i)}})
+		f.tubes = append(f.tubes, Tube{Tube: admin.Tube{Name: fmt.Sprintf("tube%02d", i), Jobs: admin.JobCounts{Ready: uint64(i)}}})
 	}
 	m := newModel(f, "a", time.Second)
 	m.asks()
