@@ -90,7 +90,7 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 		return snap, err
 	}
 	for _, st := range tubes {
-		snap.Tubes = append(snap.Tubes, top.Tube{Tube: tubeOf(st).Tube})
+		snap.Tubes = append(snap.Tubes, top.Tube{Tube: tubeOf(st)})
 	}
 	return snap, t.ages(snap.Tubes, onScreen)
 }

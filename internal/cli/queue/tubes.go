@@ -28,12 +28,12 @@ type tube struct {
 }
 
 // tubeOf returns a tube with the values that the protocol has.
-func tubeOf(st *client.TubeStats) tube {
-	return tube{Tube: admin.Tube{
+func tubeOf(st *client.TubeStats) admin.Tube {
+	return admin.Tube{
 		Name: st.Name, Jobs: admin.JobCounts{Ready: st.JobsReady, Reserved: st.JobsReserved, Delayed: st.JobsDelayed, Buried: st.JobsBuried},
 		Urgent: st.JobsUrgent, Waiting: st.Waiting, Watching: st.Watching, Using: st.Using, TotalJobs: st.TotalJobs, Deletes: st.CmdDelete,
 		Pauses: st.CmdPauseTube, Pause: seconds(st.Pause), PauseLeft: seconds(st.PauseLeft),
-	}}
+	}
 }
 
 const tubesLong = `List all tubes, or the given tubes, with their numbers of jobs. For a single tube, the command
@@ -120,7 +120,7 @@ func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([
 	}
 	tubes := make([]tube, len(stats))
 	for i, st := range stats {
-		tubes[i] = tubeOf(st)
+		tubes[i] = tube{Tube: tubeOf(st)}
 	}
 	if err == nil {
 		tubes, err = matching(tubes, names)
