@@ -249,8 +249,8 @@ func (c *blocked) Settled(err error) { c.done <- err }
 // other turns, but never for a sync.
 //
 // If settled is true, the turn and all earlier turns are settled, this one with err, and
-// their Settlers have been notified. Otherwise s is notified at any time, and the caller
-// must call StartSync or Sync before it waits for anything.
+// their Settlers have been notified. Otherwise s, which can be nil, is notified at any
+// time, and the caller must call StartSync or Sync before it waits for anything.
 func (c *Caller) Start(s Settler) (settled bool, err error) {
 	c.settler = s
 	if c.b.enqueue(c) || <-c.next {
@@ -298,7 +298,7 @@ func (b *Broker) View(f func(e *engine.Engine, now int64)) { b.start(view(f)) }
 // start applies a request in a turn and does not wait until the turn is settled.
 func (b *Broker) start(r Request) {
 	defer crash()
-	if settled, _ := b.NewCaller(r).Start(noSettler{}); !settled {
+	if settled, _ := b.NewCaller(r).Start(nil); !settled {
 		b.StartSync()
 	}
 }
@@ -317,11 +317,6 @@ func (b *Broker) Decide(f func(e *engine.Engine)) (decides bool) {
 	}))
 	return decides
 }
-
-// noSettler ignores the settling of a turn.
-type noSettler struct{}
-
-func (noSettler) Settled(error) {}
 
 // Replace gives the broker another engine, which belongs to the broker from then on. It
 // panics if the old engine decides: the broker must be deposed, or follow, so that the

@@ -60,7 +60,9 @@ func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settle
 		c.waiting = append(c.waiting, waiter{c.flushed, s, err})
 	}
 	for _, k := range callers {
-		c.waiting = append(c.waiting, waiter{c.flushed, k.settler, err})
+		if k.settler != nil {
+			c.waiting = append(c.waiting, waiter{c.flushed, k.settler, err})
+		}
 		k.returns(leader, false, nil)
 	}
 	return false

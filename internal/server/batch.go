@@ -78,15 +78,10 @@ func (l *loop) turn() {
 // replies to waiting reserves can. Therefore, the loop starts a sync, unless it will
 // start one for a batch that the running sync does not cover.
 func (l *loop) runAlone(c *broker.Caller) {
-	if settled, _ := c.Start(noSettler{}); !settled && l.unsettled == l.syncing {
+	if settled, _ := c.Start(nil); !settled && l.unsettled == l.syncing {
 		l.srv.broker.StartSync()
 	}
 }
-
-// noSettler implements broker.Settler and ignores the settling.
-type noSettler struct{}
-
-func (noSettler) Settled(error) {}
 
 // An opening is the request to open the sessions of new clients.
 type opening struct{ srv *Server }
