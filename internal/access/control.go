@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Terms are the requirements of a listener for its clients. The zero value admits every
-// client.
-type Terms struct {
+// A ListenerPolicy contains the requirements of a listener for its clients. The zero
+// value admits every client.
+type ListenerPolicy struct {
 	// Networks contain the addresses that can connect. If it is empty, every address can.
 	// It does not apply to Unix sockets.
 	Networks []netip.Prefix
@@ -26,15 +26,15 @@ type Terms struct {
 	TokenInPut bool
 }
 
-// LetIn reports whether a client with this address can connect. The zero Addr stands for
+// Admits reports whether a client with this address can connect. The zero Addr stands for
 // a Unix socket.
-func (t *Terms) LetIn(addr netip.Addr) bool {
+func (t *ListenerPolicy) Admits(addr netip.Addr) bool {
 	return !addr.IsValid() || len(t.Networks) == 0 || within(t.Networks, addr)
 }
 
 // IsProxy reports whether connections from addr start with a header of the PROXY
 // protocol.
-func (t *Terms) IsProxy(addr netip.Addr) bool { return within(t.Proxies, addr) }
+func (t *ListenerPolicy) IsProxy(addr netip.Addr) bool { return within(t.Proxies, addr) }
 
 func within(networks []netip.Prefix, addr netip.Addr) bool {
 	addr = plain(addr)
@@ -44,7 +44,7 @@ func within(networks []netip.Prefix, addr netip.Addr) bool {
 // Open reports whether any client on the network can use a listener at addr. The zero
 // Addr means a Unix socket. proof is true if the listener authenticates clients by other
 // means, such as certificates.
-func (t *Terms) Open(addr netip.Addr, proof bool) bool {
+func (t *ListenerPolicy) Open(addr netip.Addr, proof bool) bool {
 	return addr.IsValid() && !plain(addr).IsLoopback() && len(t.Networks) == 0 && !t.Required && !proof
 }
 
@@ -57,9 +57,9 @@ type Control struct {
 
 // NewControl returns a Control for listeners with these terms. Authentication is off if
 // the policy is empty and no listener requires it.
-func NewControl(p *Policy, listeners []Terms) (*Control, error) {
+func NewControl(p *Policy, listeners []ListenerPolicy) (*Control, error) {
 	c := &Control{}
-	required := slices.ContainsFunc(listeners, func(t Terms) bool { return t.Required })
+	required := slices.ContainsFunc(listeners, func(t ListenerPolicy) bool { return t.Required })
 	switch {
 	case required && p.identities == 0:
 		return nil, errors.New("require-auth needs an [[identity]]; add one to the configuration file")
@@ -69,8 +69,8 @@ func NewControl(p *Policy, listeners []Terms) (*Control, error) {
 	return c, nil
 }
 
-// Asks reports whether authentication is on, so that auth is a command.
-func (c *Control) Asks() bool { return c.policy.Load() != nil }
+// Enabled reports whether authentication is on, so that auth is a command.
+func (c *Control) Enabled() bool { return c.policy.Load() != nil }
 
 // Replace applies another policy. It returns an error for a policy that turns
 // authentication off, since the file can be empty while an editor writes it. If
@@ -93,7 +93,7 @@ func (c *Control) Replace(p *Policy) error {
 var open, _ = New(Config{})
 
 // Identify calls [Policy.Identify] of the policy in force.
-func (c *Control) Identify(e Evidence) (id *Identity, known bool) {
+func (c *Control) Identify(e Credentials) (id *Identity, known bool) {
 	if p := c.policy.Load(); p != nil {
 		return p.Identify(e)
 	}
@@ -114,9 +114,10 @@ func (c *Control) ByName(name string) (id *Identity, ok bool) {
 	return p.nobody, false
 }
 
-// Demand is Identify for a listener that requires authentication as soon as there are
-// identities, such as the admin listener. ok is false if the client must be refused.
-func (c *Control) Demand(e Evidence) (id *Identity, ok bool) {
+// RequireIdentity is Identify for a listener that requires authentication as soon as
+// there are identities, such as the admin listener. ok is false if the client must be
+// refused.
+func (c *Control) RequireIdentity(e Credentials) (id *Identity, ok bool) {
 	p := c.policy.Load()
 	if p == nil {
 		return open.nobody, true
@@ -125,11 +126,12 @@ func (c *Control) Demand(e Evidence) (id *Identity, ok bool) {
 	return id, known || e.Token == nil && p.identities == 0
 }
 
-// DemandByName is Demand for a client whose name another member of the cluster has
-// authenticated. A client without a name is admitted only if anonymous clients are.
-func (c *Control) DemandByName(name string, addr netip.Addr) (id *Identity, ok bool) {
+// RequireIdentityByName is RequireIdentity for a client whose name another member of the
+// cluster has authenticated. A client without a name is admitted only if anonymous
+// clients are.
+func (c *Control) RequireIdentityByName(name string, addr netip.Addr) (id *Identity, ok bool) {
 	if name == "" {
-		return c.Demand(Evidence{Address: addr})
+		return c.RequireIdentity(Credentials{Address: addr})
 	}
 	return c.ByName(name)
 }

@@ -10,19 +10,19 @@ func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		addr  string // empty: a unix socket
-		terms Terms
+		terms ListenerPolicy
 		proof bool
 		want  bool
 	}{
-		{"every address", "::", Terms{}, false, true},
-		{"every IPv4 address", "0.0.0.0", Terms{TokenInPut: true}, false, true},
-		{"an address", "192.0.2.1", Terms{}, false, true},
-		{"loopback", "127.0.0.2", Terms{}, false, false},
-		{"loopback in IPv6", "::ffff:127.0.0.1", Terms{}, false, false},
-		{"a unix socket", "", Terms{}, false, false},
-		{"networks", "::", Terms{Networks: prefixes("10.0.0.0/8")}, false, false},
-		{"authentication", "::", Terms{Required: true}, false, false},
-		{"certificates", "::", Terms{}, true, false},
+		{"every address", "::", ListenerPolicy{}, false, true},
+		{"every IPv4 address", "0.0.0.0", ListenerPolicy{TokenInPut: true}, false, true},
+		{"an address", "192.0.2.1", ListenerPolicy{}, false, true},
+		{"loopback", "127.0.0.2", ListenerPolicy{}, false, false},
+		{"loopback in IPv6", "::ffff:127.0.0.1", ListenerPolicy{}, false, false},
+		{"a unix socket", "", ListenerPolicy{}, false, false},
+		{"networks", "::", ListenerPolicy{Networks: prefixes("10.0.0.0/8")}, false, false},
+		{"authentication", "::", ListenerPolicy{Required: true}, false, false},
+		{"certificates", "::", ListenerPolicy{}, true, false},
 	} {
 		addr, _ := netip.ParseAddr(c.addr)
 		if got := c.terms.Open(addr, c.proof); got != c.want {
@@ -31,7 +31,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A proxied client without a name is accepted where a client without evidence is
+// A proxied client without a name is accepted where a client without credentials is
 // accepted.
 func TestDemandByName(t *testing.T) {
 	asks, err := NewControl(testPolicy(t), nil)
@@ -51,7 +51,7 @@ func TestDemandByName(t *testing.T) {
 		{new(Control), "mailer", "192.0.2.1", ""},
 	} {
 		got := "-"
-		if id, ok := c.control.DemandByName(c.name, netip.MustParseAddr(c.addr)); ok {
+		if id, ok := c.control.RequireIdentityByName(c.name, netip.MustParseAddr(c.addr)); ok {
 			got = id.Name()
 		}
 		if got != c.want {

@@ -5,12 +5,12 @@
 //
 //	policy, err := access.New(access.Config{Identities: ..., Rules: ...})
 //	control, err := access.NewControl(policy, listeners)
-//	id, known := control.Identify(access.Evidence{Address: addr, Certificate: cert})
+//	id, known := control.Identify(access.Credentials{Address: addr, Certificate: cert})
 //	if id.Meets(rights.Put.On(rights.NamedTube), "mail") { ... }
 //
 // All listeners of a server share a Control, which holds the policy and the limits in
-// force. Both can be replaced while the server runs. Terms are the additional
-// requirements of a single listener.
+// force. Both can be replaced while the server runs. A ListenerPolicy contains the
+// additional requirements of a single listener.
 //
 // # Identities and rules
 //

@@ -161,8 +161,8 @@ func (p *Policy) give(c RuleConfig) error {
 // Nobody returns the identity of unauthenticated clients.
 func (p *Policy) Nobody() *Identity { return p.nobody }
 
-// Evidence holds the credentials of a client.
-type Evidence struct {
+// Credentials identify a client. Zero fields are absent.
+type Credentials struct {
 	Token       []byte            // nil without a token
 	Certificate *x509.Certificate // verified; nil without a certificate
 	User        UnixUser          // at the other end of a unix socket
@@ -177,7 +177,7 @@ type UnixUser struct {
 
 // Identify returns the identity of the strongest credential, or Nobody and false if there
 // is none. An invalid token makes the other credentials irrelevant.
-func (p *Policy) Identify(e Evidence) (id *Identity, known bool) {
+func (p *Policy) Identify(e Credentials) (id *Identity, known bool) {
 	switch {
 	case e.Token != nil:
 		if h, err := HashOf(e.Token); err == nil {

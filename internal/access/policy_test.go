@@ -75,7 +75,7 @@ func testPolicy(t *testing.T) *Policy {
 	return p
 }
 
-// TestIdentify identifies clients by their evidence. The order in doc/security.md
+// TestIdentify identifies clients by their credentials. The order in doc/security.md
 // determines the precedence.
 func TestIdentify(t *testing.T) {
 	p := testPolicy(t)
@@ -85,28 +85,28 @@ func TestIdentify(t *testing.T) {
 	from := netip.MustParseAddr
 	for _, c := range []struct {
 		what  string
-		shown Evidence
+		shown Credentials
 		want  string // empty for a stranger
 	}{
-		{"token", Evidence{Token: []byte(mailToken)}, "mailer"},
-		{"another token", Evidence{Token: []byte(mailToken + "x")}, ""},
-		{"no token", Evidence{Token: []byte{}}, ""},
-		{"common name", Evidence{Certificate: named("mail.example.com")}, "mailer"},
-		{"DNS name", Evidence{Certificate: named("x", "y", "mail.example.com")}, "mailer"},
-		{"no name", Evidence{Certificate: named("")}, ""},
-		{"root", Evidence{User: UnixUser{0, true}}, "admin"},
-		{"another user", Evidence{User: UnixUser{1, true}}, ""},
-		{"wide network", Evidence{Address: from("10.2.3.4")}, "lan"},
-		{"narrow network", Evidence{Address: from("10.1.3.4")}, "rack"},
-		{"IPv4 in IPv6", Evidence{Address: from("::ffff:10.1.3.4")}, "rack"},
-		{"IPv6", Evidence{Address: from("fd12::1")}, "rack"},
-		{"link-local", Evidence{Address: from("fe80::1%eth0")}, "rack"},
-		{"elsewhere", Evidence{Address: from("192.0.2.1")}, ""},
-		{"nothing", Evidence{}, ""},
-		{"all", Evidence{[]byte(adminToken), named("mail.example.com"), UnixUser{0, true}, from("10.1.3.4")}, "admin"},
-		{"all but the token", Evidence{nil, named("mail.example.com"), UnixUser{0, true}, from("10.1.3.4")}, "mailer"},
-		{"a user and a network", Evidence{nil, named("x"), UnixUser{0, true}, from("10.1.3.4")}, "admin"},
-		{"a wrong token, and all else", Evidence{[]byte(mailToken + "x"), named("mail.example.com"), UnixUser{0, true}, from("10.1.3.4")}, ""},
+		{"token", Credentials{Token: []byte(mailToken)}, "mailer"},
+		{"another token", Credentials{Token: []byte(mailToken + "x")}, ""},
+		{"no token", Credentials{Token: []byte{}}, ""},
+		{"common name", Credentials{Certificate: named("mail.example.com")}, "mailer"},
+		{"DNS name", Credentials{Certificate: named("x", "y", "mail.example.com")}, "mailer"},
+		{"no name", Credentials{Certificate: named("")}, ""},
+		{"root", Credentials{User: UnixUser{0, true}}, "admin"},
+		{"another user", Credentials{User: UnixUser{1, true}}, ""},
+		{"wide network", Credentials{Address: from("10.2.3.4")}, "lan"},
+		{"narrow network", Credentials{Address: from("10.1.3.4")}, "rack"},
+		{"IPv4 in IPv6", Credentials{Address: from("::ffff:10.1.3.4")}, "rack"},
+		{"IPv6", Credentials{Address: from("fd12::1")}, "rack"},
+		{"link-local", Credentials{Address: from("fe80::1%eth0")}, "rack"},
+		{"elsewhere", Credentials{Address: from("192.0.2.1")}, ""},
+		{"nothing", Credentials{}, ""},
+		{"all", Credentials{[]byte(adminToken), named("mail.example.com"), UnixUser{0, true}, from("10.1.3.4")}, "admin"},
+		{"all but the token", Credentials{nil, named("mail.example.com"), UnixUser{0, true}, from("10.1.3.4")}, "mailer"},
+		{"a user and a network", Credentials{nil, named("x"), UnixUser{0, true}, from("10.1.3.4")}, "admin"},
+		{"a wrong token, and all else", Credentials{[]byte(mailToken + "x"), named("mail.example.com"), UnixUser{0, true}, from("10.1.3.4")}, ""},
 	} {
 		id, known := p.Identify(c.shown)
 		if id.Name() != c.want || known != (c.want != "") {
@@ -117,15 +117,15 @@ func TestIdentify(t *testing.T) {
 
 func TestMeets(t *testing.T) {
 	p := testPolicy(t)
-	id := func(e Evidence) *Identity {
+	id := func(e Credentials) *Identity {
 		id, known := p.Identify(e)
 		if !known {
 			t.Fatal("no identity")
 		}
 		return id
 	}
-	mailer, admin := id(Evidence{Token: []byte(mailToken)}), id(Evidence{Token: []byte(adminToken)})
-	lan, rack := id(Evidence{Address: netip.MustParseAddr("10.2.3.4")}), id(Evidence{Address: netip.MustParseAddr("10.1.3.4")})
+	mailer, admin := id(Credentials{Token: []byte(mailToken)}), id(Credentials{Token: []byte(adminToken)})
+	lan, rack := id(Credentials{Address: netip.MustParseAddr("10.2.3.4")}), id(Credentials{Address: netip.MustParseAddr("10.1.3.4")})
 	const put, reserve, peek, manage, stats = rights.Put, rights.Reserve, rights.Peek, rights.Manage, rights.Stats
 	for _, c := range []struct {
 		who  *Identity
@@ -190,7 +190,7 @@ func TestNoRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, ok := p.Identify(Evidence{Token: []byte(mailToken)})
+	a, ok := p.Identify(Credentials{Token: []byte(mailToken)})
 	everything := rights.All.On(rights.EveryTube)
 	if !ok || !a.Meets(everything) || !p.Nobody().Meets(everything) {
 		t.Error("without rules not everything is allowed")
@@ -259,11 +259,11 @@ func TestReplace(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v, want %q", c.what, err, c.want)
 		}
-		if control.Asks() != c.wantAsked {
-			t.Errorf("%s: clients must authenticate: %v", c.what, control.Asks())
+		if control.Enabled() != c.wantAsked {
+			t.Errorf("%s: clients must authenticate: %v", c.what, control.Enabled())
 		}
 	}
-	if _, err := NewControl(none, []Terms{{}, {Required: true}}); err == nil || !strings.Contains(err.Error(), "require-auth needs an [[identity]]") {
+	if _, err := NewControl(none, []ListenerPolicy{{}, {Required: true}}); err == nil || !strings.Contains(err.Error(), "require-auth needs an [[identity]]") {
 		t.Error(err)
 	}
 }
@@ -278,19 +278,19 @@ func TestDemand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, token := Evidence{Address: netip.MustParseAddr("192.0.2.1")}, Evidence{Token: []byte(mailToken)}
-	wrong := Evidence{Token: []byte("x" + mailToken), Address: netip.MustParseAddr("10.1.1.1")}
+	from, token := Credentials{Address: netip.MustParseAddr("192.0.2.1")}, Credentials{Token: []byte(mailToken)}
+	wrong := Credentials{Token: []byte("x" + mailToken), Address: netip.MustParseAddr("10.1.1.1")}
 	for _, c := range []struct {
 		what   string
 		policy *Policy
-		shown  Evidence
+		shown  Credentials
 		want   string // "-" if it is refused
 	}{
 		{"no configuration", none, from, ""},
 		{"a token without a configuration", none, token, ""},
 		{"rules alone", rules, from, ""},
 		{"a token, and rules alone", rules, token, "-"},
-		{"no evidence", testPolicy(t), Evidence{}, "-"},
+		{"no credentials", testPolicy(t), Credentials{}, "-"},
 		{"a stranger", testPolicy(t), from, "-"},
 		{"a token", testPolicy(t), token, "mailer"},
 		{"a wrong token from a known network", testPolicy(t), wrong, "-"},
@@ -300,7 +300,7 @@ func TestDemand(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := "-"
-		if id, ok := control.Demand(c.shown); ok {
+		if id, ok := control.RequireIdentity(c.shown); ok {
 			got = id.Name()
 		}
 		if got != c.want {

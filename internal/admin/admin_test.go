@@ -346,7 +346,7 @@ func policyOf(t *testing.T) *access.Policy {
 }
 
 func everybody() *access.Identity {
-	id, _ := new(access.Control).Identify(access.Evidence{})
+	id, _ := new(access.Control).Identify(access.Credentials{})
 	return id
 }
 

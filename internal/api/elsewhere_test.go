@@ -121,7 +121,7 @@ func far(t *testing.T, here *rig) (there *rig, h http.Handler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	control, err := access.NewControl(policy, []access.Terms{{Required: true}})
+	control, err := access.NewControl(policy, []access.ListenerPolicy{{Required: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

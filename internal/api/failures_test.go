@@ -83,7 +83,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%s: %d jobs, want %d: %+v", q, len(found.Jobs), want, found)
 			}
 		}
-		who, _ = new(access.Control).Identify(access.Evidence{})
+		who, _ = new(access.Control).Identify(access.Credentials{})
 		if task := r.sweep("mail", `{"do":"kick","state":"buried","q":"reason:ReadTimeout or reason:none"}`); task.Done != 1 {
 			t.Errorf("%+v", task)
 		}

@@ -16,7 +16,7 @@ import (
 // Identify returns a function for Options.Identify that uses a Control. Its http.Server
 // must have WithPeer as ConnContext.
 func Identify(c *access.Control) func(*http.Request) (*access.Identity, bool) {
-	return func(r *http.Request) (*access.Identity, bool) { return c.Demand(evidence(r)) }
+	return func(r *http.Request) (*access.Identity, bool) { return c.RequireIdentity(credentials(r)) }
 }
 
 // Unknown returns the problem for a request without a known identity.
@@ -27,8 +27,8 @@ func Unknown(r *http.Request, guesses *access.Guesses) *admin.Problem {
 	return problemf(http.StatusUnauthorized, "authentication required: send a known token, Authorization: Bearer TOKEN")
 }
 
-// evidence returns everything in a request that can identify the client.
-func evidence(r *http.Request) (e access.Evidence) {
+// credentials returns everything in a request that can identify the client.
+func credentials(r *http.Request) (e access.Credentials) {
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		e.Token = []byte(token)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// TestEvidence checks the evidence of identity in a request. A token counts even if it is
+// TestCredentials checks the credentials in a request. A token counts even if it is
 // empty.
-func TestEvidence(t *testing.T) {
+func TestCredentials(t *testing.T) {
 	certificate := &x509.Certificate{}
 	user, nobody := access.UnixUser{ID: 1234, Known: true}, access.UnixUser{}
 	local := netip.MustParseAddr("10.1.1.1")
@@ -25,16 +25,16 @@ func TestEvidence(t *testing.T) {
 		cert          *x509.Certificate
 		user          access.UnixUser
 		addr          string
-		want          access.Evidence
+		want          access.Credentials
 	}{
-		{"nothing", "", nil, nobody, "@", access.Evidence{}},
-		{"a token", "Bearer x", nil, nobody, "10.1.1.1:1", access.Evidence{Token: []byte("x"), Address: local}},
-		{"lowercase bearer", "bearer x", nil, nobody, "@", access.Evidence{Token: []byte("x")}},
-		{"an empty token", "Bearer", nil, nobody, "@", access.Evidence{Token: []byte{}}},
-		{"another scheme", "Basic eDp5", nil, nobody, "10.1.1.1:1", access.Evidence{Address: local}},
-		{"a certificate", "", certificate, nobody, "10.1.1.1:1", access.Evidence{Certificate: certificate, Address: local}},
-		{"a user", "", nil, user, "@", access.Evidence{User: user}},
-		{"a link-local address", "", nil, nobody, "[fe80::1%eth0]:1", access.Evidence{Address: netip.MustParseAddr("fe80::1%eth0")}},
+		{"nothing", "", nil, nobody, "@", access.Credentials{}},
+		{"a token", "Bearer x", nil, nobody, "10.1.1.1:1", access.Credentials{Token: []byte("x"), Address: local}},
+		{"lowercase bearer", "bearer x", nil, nobody, "@", access.Credentials{Token: []byte("x")}},
+		{"an empty token", "Bearer", nil, nobody, "@", access.Credentials{Token: []byte{}}},
+		{"another scheme", "Basic eDp5", nil, nobody, "10.1.1.1:1", access.Credentials{Address: local}},
+		{"a certificate", "", certificate, nobody, "10.1.1.1:1", access.Credentials{Certificate: certificate, Address: local}},
+		{"a user", "", nil, user, "@", access.Credentials{User: user}},
+		{"a link-local address", "", nil, nobody, "[fe80::1%eth0]:1", access.Credentials{Address: netip.MustParseAddr("fe80::1%eth0")}},
 	} {
 		r := httptest.NewRequest("GET", "/api/v1/stats", nil)
 		r.RemoteAddr = c.addr
@@ -45,7 +45,7 @@ func TestEvidence(t *testing.T) {
 			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c.cert}}
 		}
 		r = r.WithContext(context.WithValue(r.Context(), peerKey{}, c.user))
-		if got := evidence(r); !reflect.DeepEqual(got, c.want) {
+		if got := credentials(r); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
 		}
 	}

@@ -109,7 +109,7 @@ func TestDeadTubeRights(t *testing.T) {
 	}
 	user := uint32(1)
 	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) {
-		return p.Identify(access.Evidence{User: access.UnixUser{ID: user, Known: true}})
+		return p.Identify(access.Credentials{User: access.UnixUser{ID: user, Known: true}})
 	}})
 	for _, c := range []struct {
 		pattern, dead string

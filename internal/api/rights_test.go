@@ -50,7 +50,7 @@ func rightsPolicy(t *testing.T) map[string]*access.Identity {
 		t.Fatal(err)
 	}
 	for name, token := range hashes {
-		known[name], _ = p.Identify(access.Evidence{Token: []byte(token)})
+		known[name], _ = p.Identify(access.Credentials{Token: []byte(token)})
 	}
 	return known
 }

@@ -11,7 +11,7 @@ import (
 
 // ListenerOptions are the configured requirements of a listener for its clients.
 type ListenerOptions struct {
-	access.Terms
+	access.ListenerPolicy
 	TLS certs.Files // empty without TLS
 }
 

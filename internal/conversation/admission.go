@@ -21,10 +21,10 @@ const insertedToken = 0
 // is already known, for example from a certificate. Otherwise the identity is nil. The
 // conversation must be new. Without a call of Admit the client has all rights, and auth
 // is not a command.
-func (c *Conversation) Admit(terms *access.Terms, id *access.Identity) {
+func (c *Conversation) Admit(terms *access.ListenerPolicy, id *access.Identity) {
 	c.terms = terms
 	if id == nil {
-		id, _ = c.shared.Access.Identify(access.Evidence{})
+		id, _ = c.shared.Access.Identify(access.Credentials{})
 		c.stranger = true
 	}
 	c.identity = id
@@ -55,7 +55,7 @@ func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 	case cmd.Op != wire.Auth:
 		return nil
 	}
-	id, known := c.shared.Access.Identify(access.Evidence{Token: token})
+	id, known := c.shared.Access.Identify(access.Credentials{Token: token})
 	if !known {
 		return nil
 	}

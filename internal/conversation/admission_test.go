@@ -36,7 +36,7 @@ func newPolicy(t testing.TB, rules []access.RuleConfig, names ...string) *access
 
 // An admission authenticates clients by a policy, and records refusals.
 type admission struct {
-	access.Terms
+	access.ListenerPolicy
 	control *access.Control
 	refused []string
 }
@@ -60,7 +60,7 @@ func (d *driver) admittedAs(p *admission, id *access.Identity) *client {
 	}
 	g := &client{driver: d}
 	g.Conversation = New(&d.shared, g, "")
-	g.Admit(&p.Terms, id)
+	g.Admit(&p.ListenerPolicy, id)
 	return g.open()
 }
 
@@ -134,7 +134,7 @@ func TestTokenInPut(t *testing.T) {
 func TestTokenIsNoJob(t *testing.T) {
 	p := newAdmission(newPolicy(t, nil, "a", "b"))
 	p.TokenInPut = true
-	b, _ := p.control.Identify(access.Evidence{Token: []byte(tokenOf("b"))})
+	b, _ := p.control.Identify(access.Credentials{Token: []byte(tokenOf("b"))})
 	put := func(body string) string { return fmt.Sprintf("put 0 0 9 %d\n%s\n", len(body), body) }
 	for _, required := range []bool{false, true} {
 		for _, known := range []*access.Identity{nil, b} {
@@ -342,7 +342,7 @@ func TestRights(t *testing.T) {
 			g := d.admitted(p)
 			// The admin prepares the state. Then the client gets the other identity.
 			g.send("auth " + tokenOf("admin") + "\nput 0 0 9 1\nx\nput 5 0 9 1\ny\nreserve-job 2\n")
-			a, _ := p.control.Identify(access.Evidence{Token: []byte(tokenOf("a"))})
+			a, _ := p.control.Identify(access.Credentials{Token: []byte(tokenOf("a"))})
 			g.identity = a
 			g.got.Reset()
 			before := d.eng.Stats()
@@ -397,7 +397,7 @@ func TestWatchedTubes(t *testing.T) {
 
 	// This client could watch the tube by its network, but not by its token.
 	admin := newAdmission(newPolicy(t, nil, "admin"))
-	id, _ := admin.control.Identify(access.Evidence{Token: []byte(tokenOf("admin"))})
+	id, _ := admin.control.Identify(access.Credentials{Token: []byte(tokenOf("admin"))})
 	g = d.admittedAs(p, id)
 	g.send("watch other\nauth " + tokenOf("a") + "\nreserve\n")
 	g.want("WATCHING 2\nUNAUTHORIZED\n")

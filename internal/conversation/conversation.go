@@ -161,9 +161,9 @@ type Conversation struct {
 	holding   Holding
 	alongside int64 // bytes that the driver holds
 
-	terms    *access.Terms    // terms of the listener; nil means all rights
-	identity *access.Identity // identity of the client; nil without terms
-	stranger bool             // admitted with terms, and not identified
+	terms    *access.ListenerPolicy // terms of the listener; nil means all rights
+	identity *access.Identity       // identity of the client; nil without terms
+	stranger bool                   // admitted with terms, and not identified
 }
 
 // New returns the conversation with a client. The name of the client appears in the

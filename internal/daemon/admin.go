@@ -88,7 +88,7 @@ func (a *adminServer) listenAddress(ctx context.Context, p *plan) error {
 		l.Close()
 		return err
 	}
-	allows := func(client net.Addr) bool { return opt.Terms.LetIn(server.AddressOf(client)) }
+	allows := func(client net.Addr) bool { return opt.Terms.Admits(server.AddressOf(client)) }
 	served := connlimit.Listen(l, adminConnections, allows)
 	if source := p.security.certs[opt.Terms.TLS]; source != nil {
 		served = tls.NewListener(served, source.Config())

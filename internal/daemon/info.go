@@ -85,7 +85,7 @@ func rowsOf(s *config.Settings) map[string]config.Row {
 func (f *serverInfo) tables() config.Tables {
 	t, started := f.latest.Load().Options.Tables, f.plan.opt.Tables
 	t.Listeners, t.Servers = started.Listeners, started.Servers
-	if !f.plan.security.Asks() {
+	if !f.plan.security.Enabled() {
 		t.Identities, t.Rules = started.Identities, started.Rules
 	}
 	return t

@@ -43,7 +43,7 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *serverInfo, pag
 		forAPI.Backup = q.openBackup
 	}
 	if m := q.member; m != nil {
-		forAPI.Cluster, forAPI.Transfer, forAPI.Leader, forAPI.Installing, forAPI.IdentifyByName = m.control.Status, m.control.Transfer, m.api.leader, m.Installing, sec.DemandByName
+		forAPI.Cluster, forAPI.Transfer, forAPI.Leader, forAPI.Installing, forAPI.IdentifyByName = m.control.Status, m.control.Transfer, m.api.leader, m.Installing, sec.RequireIdentityByName
 		forAPI.TasksAfter = rand.Uint64N(1<<32) << 16 // #nosec G404 -- ids need not be secret
 	}
 	o.API = api.New(q.broker, forAPI)

@@ -72,7 +72,7 @@ func (r *reloader) needRestart(now *config.Settings) []string {
 	if !reflect.DeepEqual(r.opt.Tables.Servers, now.Options.Tables.Servers) {
 		names = append(names, "[[console-server]]")
 	}
-	if !r.security.Asks() && now.Options.Tables.Secure() {
+	if !r.security.Enabled() && now.Options.Tables.Secure() {
 		names = append(names, "the first [[identity]] or [[rule]]")
 	}
 	return names

@@ -23,9 +23,9 @@ func newSecurity(opt *config.Options, p *access.Policy, endpoints []config.Endpo
 	for _, e := range endpoints {
 		listeners = append(listeners, e.Terms)
 	}
-	var terms []access.Terms
+	var terms []access.ListenerPolicy
 	for _, l := range listeners {
-		terms = append(terms, l.Terms)
+		terms = append(terms, l.ListenerPolicy)
 		if _, ok := s.certs[l.TLS]; ok || l.TLS == (certs.Files{}) {
 			continue
 		}
@@ -41,7 +41,7 @@ func newSecurity(opt *config.Options, p *access.Policy, endpoints []config.Endpo
 
 // serve accepts and serves the clients of a listener.
 func (s *security) serve(srv *server.Server, l listening) error {
-	terms := server.ListenOptions{Terms: l.terms.Terms}
+	terms := server.ListenOptions{ListenerPolicy: l.terms.ListenerPolicy}
 	if source := s.certs[l.terms.TLS]; source != nil {
 		terms.TLS = source.Config()
 	}

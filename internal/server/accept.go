@@ -24,7 +24,7 @@ func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, ListenOptio
 
 // ServeWith is Serve with requirements for the clients of the listener.
 func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
-	if s.access.Asks() || t.TLS != nil || len(t.Networks) > 0 {
+	if s.access.Enabled() || t.TLS != nil || len(t.Networks) > 0 {
 		s.restricted.Store(true)
 	}
 	if !s.addListener(l) {
@@ -137,7 +137,7 @@ func (a *acceptor) receive(nc net.Conn, client net.Addr) error {
 }
 
 // socketOf returns a connection as a Socket, after its TLS handshake, if any.
-func (a *acceptor) socketOf(nc net.Conn, e *access.Evidence) (Socket, error) {
+func (a *acceptor) socketOf(nc net.Conn, e *access.Credentials) (Socket, error) {
 	if raw, ok := nc.(syscall.Conn); ok {
 		if raw, err := raw.SyscallConn(); err == nil { // a connection that is closed fails when it is read
 			raw.Control(func(fd uintptr) { setDeadAfter(int(fd), a.srv.opt.deadAfter()) })

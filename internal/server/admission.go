@@ -17,7 +17,7 @@ const handshakeTimeout = 10 * time.Second
 // ListenOptions contains the requirements for the clients of a listener. The zero value
 // admits all clients.
 type ListenOptions struct {
-	access.Terms
+	access.ListenerPolicy
 
 	// TLS encrypts the connections. It is nil for plain connections.
 	TLS *tls.Config
@@ -30,9 +30,9 @@ func (r *rejection) Error() string { return r.reason }
 
 // admit counts a new client and returns its credentials, or an error with the reason for
 // refusing it. user returns the user of the process at the other end of a Unix socket.
-func (a *acceptor) admit(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
-	e := access.Evidence{Address: AddressOf(client)}
-	if !a.terms.LetIn(e.Address) {
+func (a *acceptor) admit(client net.Addr, user func() access.UnixUser) (access.Credentials, error) {
+	e := access.Credentials{Address: AddressOf(client)}
+	if !a.terms.Admits(e.Address) {
 		return e, &rejection{"its network is not permitted"}
 	}
 	if !e.Address.IsValid() {
@@ -52,18 +52,18 @@ func AddressOf(client net.Addr) (addr netip.Addr) {
 
 // admit creates the conversation of an admitted client, with the identity of its
 // credentials.
-func (a *acceptor) identify(c *socket, e access.Evidence) {
+func (a *acceptor) identify(c *socket, e access.Credentials) {
 	a.srv.prepare(c)
 	id, known := a.srv.access.Identify(e)
-	a.srv.admit(&c.Conversation, &a.terms.Terms, id, known)
+	a.srv.admit(&c.Conversation, &a.terms.ListenerPolicy, id, known)
 	if c.proxy != nil {
 		c.proxy.header = a.describe(c, id, known)
 	}
 }
 
 // admit sets the identity of a new conversation's client, if authentication is on.
-func (s *Server) admit(c *conversation.Conversation, t *access.Terms, id *access.Identity, known bool) {
-	if !s.access.Asks() {
+func (s *Server) admit(c *conversation.Conversation, t *access.ListenerPolicy, id *access.Identity, known bool) {
+	if !s.access.Enabled() {
 		return
 	}
 	if !known {

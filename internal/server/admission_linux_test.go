@@ -51,7 +51,7 @@ func TestIdentities(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Options{Access: testAccess(t)})
-	terms := ListenOptions{Terms: access.Terms{Required: true}}
+	terms := ListenOptions{ListenerPolicy: access.ListenerPolicy{Required: true}}
 	plain := r.serveWith(listenOn(t, "tcp"), terms)
 	unixSocket := listenOn(t, "unix")
 	r.serveWith(unixSocket, terms)
@@ -105,7 +105,7 @@ func TestIdentities(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	log := &logged{}
 	r := start(t, Options{Logger: slog.New(log)})
-	terms := ListenOptions{Terms: access.Terms{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}}
+	terms := ListenOptions{ListenerPolicy: access.ListenerPolicy{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}}
 	l := r.serveWith(listenOn(t, "tcp"), terms)
 	dialTo(t, l).wantEnd()
 	dialFrom(t, "127.0.0.2", l).do("auth x\nlist-tube-used\n", "UNKNOWN_COMMAND\nUSING default\n") // the server has no access control

@@ -15,8 +15,8 @@ func TestHeaderOfProxy(t *testing.T) {
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	clients := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.1/32")}
 	r := start(t, Options{})
-	proxied := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{Terms: access.Terms{Networks: clients, Proxies: loopback}})
-	direct := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{Terms: access.Terms{Proxies: clients[:1]}})
+	proxied := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{ListenerPolicy: access.ListenerPolicy{Networks: clients, Proxies: loopback}})
+	direct := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{ListenerPolicy: access.ListenerPolicy{Proxies: clients[:1]}})
 
 	c := dialTo(t, proxied)
 	c.send("PROXY TCP4 192.0.2.7 10.0.0.1 40000 11300\nput 0 0 60 1\n")
@@ -50,7 +50,7 @@ func TestHeaderOfProxy(t *testing.T) {
 // A proxy that sends no header delays neither clients nor the server's shutdown.
 func TestSilentProxy(t *testing.T) {
 	r := start(t, Options{})
-	l := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
+	l := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{ListenerPolicy: access.ListenerPolicy{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
 	silent := dialTo(t, l)
 	silent.send("PROX")
 	probe, err := net.Dial("tcp", l.Addr().String())
@@ -72,7 +72,7 @@ func TestSilentProxy(t *testing.T) {
 // A connection occupies a slot while its header is missing.
 func TestSilentProxyHasSlot(t *testing.T) {
 	r := start(t, Options{MaxConns: 1})
-	l := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
+	l := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{ListenerPolicy: access.ListenerPolicy{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
 	silent := dialTo(t, l)
 	for !r.slots.full() { // because of it
 		runtime.Gosched()

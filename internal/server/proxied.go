@@ -25,7 +25,7 @@ type proxiedClient struct {
 	Member     uint64 `json:"member"`             // member with the client's connection
 	Address    string `json:"address,omitempty"`  // IP and port; empty for a Unix socket
 	Identity   string `json:"identity,omitempty"` // empty if unknown
-	Required   bool   `json:"required,omitempty"` // see access.Terms
+	Required   bool   `json:"required,omitempty"` // see access.ListenerPolicy
 	TokenInPut bool   `json:"token_in_put,omitempty"`
 
 	Marks bool   `json:"marks,omitempty"` // the member can use marks
@@ -95,8 +95,8 @@ func readProxied(r io.Reader) (v streamHeader, err error) {
 }
 
 // terms returns the requirements of the client's listener.
-func (v proxiedClient) terms() *access.Terms {
-	return &access.Terms{Required: v.Required, TokenInPut: v.TokenInPut}
+func (v proxiedClient) terms() *access.ListenerPolicy {
+	return &access.ListenerPolicy{Required: v.Required, TokenInPut: v.TokenInPut}
 }
 
 // addr returns the client's address.

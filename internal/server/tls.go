@@ -46,7 +46,7 @@ func newTLSSocket(nc net.Conn, config *tls.Config) *tlsSocket {
 
 // handshake encrypts the connection and adds the client's certificate, if any, to its
 // credentials. It returns an error when running is canceled.
-func (t *tlsSocket) handshake(running context.Context, e *access.Evidence) error {
+func (t *tlsSocket) handshake(running context.Context, e *access.Credentials) error {
 	ctx, cancel := context.WithTimeout(running, handshakeTimeout)
 	defer cancel()
 	if err := t.conn.HandshakeContext(ctx); err != nil {
