@@ -20,8 +20,8 @@ type retrier struct {
 	pause time.Duration
 }
 
-// next waits for the next attempt; the first has no pause. It returns an error if there
-// must be no other attempt.
+// next waits before the next attempt; after a lost connection, the first one starts at
+// once. It returns an error if the command must not be attempted again.
 func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	if c.lasted > maxPause {
 		*t = retrier{} // a reserve can wait for days and lose many connections

@@ -2,7 +2,7 @@
 
 package client
 
-// A look is empty on this system.
+// A look is empty, because the client does not query sockets on this system.
 type look struct{}
 
 // stale returns false, because this system cannot report whether the server has closed

@@ -62,8 +62,8 @@ func (c *commands) Kick(ctx context.Context, tube string, limit int) (kicked int
 
 // FlushTube deletes up to limit jobs of a tube in one state, or [All], and returns their
 // number. The state must be [StateReady], [StateDelayed] or [StateBuried]. Jobs that are
-// put during the call stay. The server replies at the end: set a limit if the deletion can
-// take longer than [Options].Timeout.
+// put during the call stay. The server replies at the end: set a limit if the deletion
+// can take longer than [Options].Timeout.
 //
 // Only beanpole has this command. With other servers, the error is [ErrUnknownCommand].
 func (c *commands) FlushTube(ctx context.Context, tube string, state State, limit int) (flushed int, err error) {

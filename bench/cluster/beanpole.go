@@ -170,7 +170,8 @@ func (c *cluster) look(ctx context.Context) (leader, voters int) {
 	return leader, voters
 }
 
-// status returns the status from a member that reaches a majority, or nothing.
+// status returns the status from a member that reaches a majority, or the zero value if
+// there is no such member.
 func (c *cluster) status(ctx context.Context) admin.Cluster {
 	for i := range c.members {
 		if s, ok := c.statusOf(ctx, i); ok && s.Quorum {

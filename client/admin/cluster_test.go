@@ -84,7 +84,7 @@ func TestProblems(t *testing.T) {
 			"so-so: member 6 at host:1 is a learner and cannot be reached",
 			"bad: member 7 at host:1 is not accepted: too old",
 			"bad: the cluster survives the loss of 1 member",
-			"so-so: member 5 has other settings than the leader, whose settings apply: tls",
+			"so-so: member 5 has settings that differ from the leader's, which apply: tls",
 			"so-so: the members run different versions: 1, 2",
 		}},
 		// Full disks and members that are catching up do not count.

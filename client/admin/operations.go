@@ -53,9 +53,9 @@ func (c *Client) GetMe(ctx context.Context, in *GetMe) (Me, error) {
 // ListChanges is GET /changes. List the last changes, the newest first.
 //
 // They include changes through the API, and those through the protocol that the log
-// reports. The server keeps them for 31 days in the space of the setting history. Of a
-// client it keeps 1000 changes and then one a minute, and 60 failed changes and then one
-// in ten minutes; the log has all changes that succeeded.
+// reports. The server keeps them for 31 days in the space of the setting history. For
+// each client, it keeps up to 1000 changes and then one a minute, and up to 60 failed
+// changes and then one in ten minutes. The log has all changes that succeeded.
 func (c *Client) ListChanges(ctx context.Context, in *ListChanges) (Changes, error) {
 	return ask[Changes](ctx, c, "GET /changes", in)
 }

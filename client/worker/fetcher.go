@@ -201,8 +201,9 @@ func (f *fetcher) fetch() {
 	}()
 }
 
-// limit returns the number of jobs to request if n slots wait. Without batches, each job
-// that is not ready costs a command, so the number grows only while all are ready.
+// limit returns the number of jobs to request for n waiting slots. Without reserve-batch,
+// each requested job costs a command, so the number grows only while all requested jobs
+// are ready.
 func (f *fetcher) limit(l *line, n int) int {
 	if l.batches {
 		return n

@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 //	flip FILE OFFSET                change the byte at that offset
 //	cut FILE N                      cut the last N bytes off
 //
-// $DOC is the directory of the pages. $BINLOGS contains recorded files of beanstalkd; see
+// $DOC is the directory of the pages. $BINLOGS contains recorded beanstalkd files; see
 // package binlog.
 func TestScript(t *testing.T) {
 	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer, "beanpole")

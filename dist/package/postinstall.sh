@@ -13,7 +13,7 @@ install -d -m 700 -o beanpole -g beanpole "$jobs"
 
 say() { echo "beanpole: $*" >&2; }
 
-# jobs_of prints the number of jobs, and the damage, in the files of beanstalkd in a directory.
+# jobs_of prints the number of jobs, and the damage, in the beanstalkd files in a directory.
 jobs_of() { beanpole journal check "$1" 2>/dev/null | sed -n 's/^beanstalkd  \(jobs\|damage\)/\1/p'; }
 
 # copy_jobs copies the jobs of beanstalkd in the directory $1; beanpole reads them at its next
@@ -46,7 +46,7 @@ copy_jobs() {
 }
 
 # take_over writes the options of Debian's beanstalkd to the configuration and copies its jobs.
-# The files of beanstalkd stay as they are. It fails if an option or a job would be missing.
+# The beanstalkd files stay as they are. It fails if an option or a job would be missing.
 take_over() {
 	BEANSTALKD_LISTEN_ADDR=127.0.0.1 BEANSTALKD_LISTEN_PORT=11300 BEANSTALKD_EXTRA=
 	. /etc/default/beanstalkd
@@ -81,7 +81,7 @@ if [ ! -e "$config" ]; then
 	install -D -m 640 -o root -g beanpole /usr/share/beanpole/beanpole.toml "$config.new"
 	if [ -e /etc/default/beanstalkd ] && ! take_over; then
 		rm -f "$config.new" "$config.taken"
-		say "beanpole is not set up, and the files of beanstalkd are unchanged. Remove the cause and run" \
+		say "beanpole is not set up, and the beanstalkd files are unchanged. Remove the cause and run" \
 			"'dpkg --configure beanpole', or write $config yourself first."
 		exit 1
 	fi

@@ -250,7 +250,7 @@ func (m metrics) cluster(s *ClusterStats) {
 	}
 	m.gauge("cluster_lag_entries", "Number of committed entries that this member has not applied.", lag)
 	m.gauges("cluster_members", "Number of members.", "role", roles)
-	m.gauges("cluster_member_reachable", "1 if this member receives messages from the other one.", "member", reachable)
+	m.gauges("cluster_member_reachable", "1 if this member receives messages from the member in the label.", "member", reachable)
 	m.gauges("cluster_member_must_rejoin", "1 if the other member has lost data on its disk: beanpole cluster rejoin.", "member", mustRejoin)
 }
 

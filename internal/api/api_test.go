@@ -354,7 +354,7 @@ func TestRefused(t *testing.T) {
 		{"POST", "/tubes/mail/jobs", "{", 400, "the body is empty or incomplete"},
 		{"POST", "/tubes/mail/jobs", `{"body":"a}`, 400, "the body is empty or incomplete"},
 		{"POST", "/tubes/mail/jobs", `{"body":"a"}x`, 400, "data follows the JSON object in the body"},
-		{"POST", "/tubes/mail/jobs", `{"body" "a"}`, 400, "the body is no JSON, from byte 9 on"},
+		{"POST", "/tubes/mail/jobs", `{"body" "a"}`, 400, "the body is not valid JSON, from byte 9 on"},
 		{"POST", "/tubes/mail/jobs", `{}`, 400, "want one of body and body_base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":"a","body_base64":""}`, 400, "want one of body and body_base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":1}`, 400, "body: want a string"},

@@ -94,7 +94,7 @@ func TestAuditOfProtocol(t *testing.T) {
 	}
 }
 
-// Changes are found by identity, operation, tube and day, also after a restart. If a
+// Changes are found by identity, operation, tube and day, even after a restart. If a
 // client repeats a failing change, the log and the list stay short, and the next entry
 // has the number of repetitions.
 func TestListChanges(t *testing.T) {

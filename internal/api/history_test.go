@@ -38,7 +38,7 @@ func (r *rig) series(path, series string) string {
 }
 
 // A level is the value at its second, an increase the sum since the previous sample.
-// Seconds without a sample are null, also when the ring starts again.
+// Seconds without a sample are null, even when the ring starts again.
 func TestHistory(t *testing.T) {
 	r := start(t, Options{})
 	r.someJobs("mail", 3)

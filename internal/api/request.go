@@ -149,7 +149,7 @@ func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	case !called || deposed && !r.op.changes(): // the result can be invalid
 		return errNotLeading
 	case deposed:
-		return problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: the change might have been made")
+		return problemf(http.StatusServiceUnavailable, "this server no longer leads the cluster; the requested change might have been made")
 	case err != nil && r.op.changes():
 		return problemf(http.StatusInternalServerError, "the change was made, but could not be written to the journal: a restart can undo it; the log of the server has the reason")
 	}

@@ -109,7 +109,7 @@ func (r *request) setSchedule(in *admin.SetSchedule) (s admin.Schedule, err erro
 	r.note("after", withoutBody(text))
 	if err := r.turn(func(e *engine.Engine, _ int64) error {
 		if o := e.SetSchedule(in.Name, text); o == engine.TooBig {
-			return problemf(http.StatusInsufficientStorage, "there are %d schedules; remove some that 'beanpole schedule list' lists", engine.MaxSchedules)
+			return problemf(http.StatusInsufficientStorage, "the limit of %d schedules is reached; remove some ('beanpole schedule list' shows them)", engine.MaxSchedules)
 		} else if o != engine.OK {
 			return outcomeProblem(o)
 		}

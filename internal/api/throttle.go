@@ -46,7 +46,7 @@ func newThrottle() *throttle {
 	return &throttle{inTurns: make(gate, 1), bodies: make(gate, 1), scans: make(map[scanKind][]string)}
 }
 
-// A gate is a lock that is fair: waiters get it in their order.
+// A gate is a fair lock: waiters enter it in the order of their arrival.
 type gate chan struct{}
 
 // enter waits until the gate is free. The error is the error of ctx.

@@ -124,7 +124,7 @@ type Log interface {
 // Since the engine contains them, it is no longer valid. Until [Broker.Replace] installs
 // another engine, no timer fires and all requests fail with this error. The Log returns
 // it from each Append, Flush and Sync, including a Sync in progress.
-var ErrDeposed = errors.New("broker: this server no longer decides")
+var ErrDeposed = errors.New("broker: this server is no longer the leader")
 
 // ErrClosed is the error of turns with Changes that come after Close.
 var ErrClosed = errors.New("broker: closed")

@@ -166,7 +166,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// The expiry is that of the certificate in use, also after the file was renewed.
+// The expiry is that of the certificate in use, even after the file was renewed.
 func TestExpiry(t *testing.T) {
 	ca := localca.New(t)
 	now := time.Now()

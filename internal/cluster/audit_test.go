@@ -32,7 +32,7 @@ func keyOf(body []byte) string {
 	return string(body)
 }
 
-// put puts a job at a member, and reports whether that was acknowledged.
+// put puts a job on a member, and reports whether that was acknowledged.
 func (sim *simulation) put(m *Member, tube string, spec engine.Spec, text string) (id uint64, err error) {
 	sim.mu.Lock()
 	sim.puts++
@@ -128,7 +128,7 @@ func (sim *simulation) whatIsWrong() error {
 	return errors.Join(sim.wrong, sim.asked.Err())
 }
 
-// delete deletes some job at a member.
+// delete deletes some job on a member.
 func (sim *simulation) delete(m *Member) error {
 	var key string
 	err := m.Broker().Call(func(e *engine.Engine, _ int64) {

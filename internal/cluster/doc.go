@@ -25,7 +25,7 @@
 // # Followers
 //
 // A follower applies committed entries to its engine and appends them to its journal, a
-// limited number in a turn. No job becomes due at a follower, because the end of a delay
+// limited number in a turn. No job becomes due on a follower, because the end of a delay
 // is not a change in the log. A follower that is elected has all jobs, none reserved.
 //
 // # Phases
@@ -70,7 +70,7 @@
 //
 // # Not here
 //
-// Connections between members, joining, and clients at a follower.
+// Connections between members, joining, and clients on a follower.
 //
 // Start reading at phase.go and member.go, then turn.go, proposals.go and leadership.go.
 package cluster

@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// The limits of an engine outlive a deposition, also if the engine is made again. A drain
+// The limits of an engine outlive a deposition, even if the engine is made again. A drain
 // ends with the leadership, and a member that does not lead cannot start one.
 func TestSettingsOutliveDeposition(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {

@@ -18,7 +18,7 @@ type raftLoop struct {
 	ledSince     int64             // time at which shared.lead.Leader last changed, on Options.Now
 	clockSource  uint64            // the leader whose time the clock has; this member, if it used the majority's clocks; or 0
 	minMatch     uint64            // all members have the log at least up to here
-	minReachable uint64            // the same for members that the leader can reach; at a follower, the start of the leader's log
+	minReachable uint64            // the same for members that the leader can reach; on a follower, the start of the leader's log
 	promoteAt    map[uint64]uint64 // learner -> the entry at which it has caught up
 
 	// For a member that needs a snapshot; see snapshot.go.

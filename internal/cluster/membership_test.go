@@ -153,14 +153,14 @@ func TestEarlierChangeAfterRemoval(t *testing.T) {
 	})
 }
 
-// Changes of the members are refused where they make no sense.
+// Membership changes that make no sense are refused.
 func TestGroupErrors(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
 		other := sim.nodes[l.opt.Self.ID%3].member
 		for name, c := range map[string]struct{ err, want error }{
-			"add at a follower":    {other.Add(t.Context(), raftlog.MemberInfo{ID: 9, Address: "x:1"}), ErrNotLeader},
-			"remove at a follower": {other.Remove(t.Context(), 1), ErrNotLeader},
+			"add on a follower":    {other.Add(t.Context(), raftlog.MemberInfo{ID: 9, Address: "x:1"}), ErrNotLeader},
+			"remove on a follower": {other.Remove(t.Context(), 1), ErrNotLeader},
 			"remove nobody":        {l.Remove(t.Context(), 9), ErrNotMember},
 			"replace nobody":       {l.Add(t.Context(), raftlog.MemberInfo{ID: 10, Address: "x:1", Replaces: 9}), ErrNotMember},
 			"take in a stranger":   {l.AcceptHandshake(9, Handshake{Level: entry.Level, Number: 4}), ErrNotMember},
@@ -412,7 +412,7 @@ func TestReplaceLiving(t *testing.T) {
 	}
 }
 
-// The number of a member that was removed is not given to another one, also after a
+// The number of a member that was removed is not given to another one, even after a
 // restart.
 func TestNumbers(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {

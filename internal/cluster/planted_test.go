@@ -44,7 +44,7 @@ import (
 //	Raft learns of a snapshot before it is installed        core: 2
 //	Raft learns of later entries first                      core: 290
 //	a lost offer is not repeated                            core: 14
-//	timers expire at a follower                             cluster: 19
+//	timers expire on a follower                             cluster: 19
 //	the handshake of a rolled-back disk is accepted         cluster: adversary
 //	a rolled-back disk counts up to a known start           cluster: adversary
 //	an engine that applied dropped changes is kept          cluster: 2
@@ -70,7 +70,7 @@ const (
 	unsyncedMark fault = "the log is cut at a mark that is not synced"
 	earlyAnswer  fault = "an answer is sent before its sync"
 	claimsMore   fault = "a snapshot claims an entry more than it contains"
-	followerTick fault = "timers expire at a follower"
+	followerTick fault = "timers expire on a follower"
 	keptEngine   fault = "an engine that applied dropped changes is kept"
 
 	forgottenPeer fault = "the handshake of a rolled-back disk is accepted"
@@ -189,7 +189,7 @@ func (m *Member) forgetLost() {
 	m.proposals.lost = false
 }
 
-// tickOn lets timers expire at a follower.
+// tickOn lets timers expire on a follower.
 func (m *Member) tickOn() {
 	for !m.stopped() {
 		m.broker.View(func(e *engine.Engine, now int64) {

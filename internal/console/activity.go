@@ -150,7 +150,7 @@ func (t *taskRow) Left() string {
 // Far returns the progress of a task.
 func (t *taskRow) Far() string {
 	if t.Status == "looking" {
-		return num(whole(t.Found)) + " found of " + num(whole(t.Looked)) + " looked at"
+		return num(whole(t.Found)) + " found, " + num(whole(t.Looked)) + " searched"
 	}
 	return num(whole(t.Done)) + " of " + num(whole(t.Found))
 }

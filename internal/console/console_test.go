@@ -121,7 +121,7 @@ func testActions(t *testing.T) {
 		{"do=move-jobs&tube=mail&state=ready&to=news&count=1", "1 job moved."},
 		{"do=move-jobs&tube=mail&state=ready", "To the tube: enter the name of a tube."},
 		{"do=pause-tube&tube=mail&tube=news&seconds=60", "2 tubes paused until 2000-01-01 00:01 UTC."},
-		{"do=pause-tube&tube=mail&seconds=soon", "For how long: enter a time such as"},
+		{"do=pause-tube&tube=mail&seconds=soon", "Duration: enter a time such as"},
 		{"do=resume-tube&tube=mail&tube=nowhere", "1 tube resumed. 1 tube failed: There is no tube nowhere"},
 		{"do=put-job&tube=fresh&body=hello&priority=7&delay=0&ttr=9", "Job 6 was put into fresh."},
 		{"do=put-job&tube=fresh&body=%25%25&base64=yes", "Body: enter base64."},

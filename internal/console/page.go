@@ -251,7 +251,7 @@ func inWords(err error) string {
 
 // fieldNames are the labels of members of the API.
 var fieldNames = map[string]string{
-	"seconds": "For how long", "priority": "Priority", "delay": "Delay", "ttr": "Time to run", "to": "To the tube", "tube": "Tube", "count": "How many at most",
+	"seconds": "Duration", "priority": "Priority", "delay": "Delay", "ttr": "Time to run", "to": "To the tube", "tube": "Tube", "count": "Maximum number",
 	"body": "Body", "body_base64": "Body", "state": "State", "q": "Search",
 }
 

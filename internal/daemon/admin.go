@@ -145,7 +145,8 @@ func (a *adminServer) listenSocket(ctx context.Context, p *plan, queue []listeni
 	return nil
 }
 
-// serve starts to serve on a listener, through served.
+// serve starts to accept connections from served, a wrapper of l, and adds l to the
+// listeners.
 func (a *adminServer) serve(l listening, served net.Listener, log *slog.Logger) {
 	a.listeners = append(a.listeners, l)
 	go func() {
@@ -165,7 +166,7 @@ func starting() http.Handler {
 	return mux
 }
 
-// ready replaces the handler of the start by one that serves q.
+// ready replaces the startup handler with one that serves q.
 func (a *adminServer) ready(p *plan, q *queue, srv *server.Server, operations *operations) {
 	if a == nil {
 		return
@@ -207,8 +208,9 @@ func hostname() string {
 	return name
 }
 
-// adminHosts returns the names under which the admin listener is asked on loopback: those
-// of the configuration and the machine's own, which many systems resolve to loopback.
+// adminHosts returns the host names that requests to the admin listener on loopback can
+// contain: those in the configuration, and the machine's own, which many systems resolve
+// to loopback.
 func adminHosts(opt *config.Options) []string {
 	name := hostname()
 	short, _, _ := strings.Cut(name, ".")

@@ -121,7 +121,7 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 // imported.
 func logAdoption(log *slog.Logger, r *binlog.Report) {
 	for _, line := range r.Damage() {
-		log.Warn("a file of beanstalkd is damaged: its intact records are imported, and the file is kept", "damage", line)
+		log.Warn("a beanstalkd file is damaged: its intact records are imported, and the file is kept", "damage", line)
 	}
 	records := 0
 	for _, f := range r.Files {

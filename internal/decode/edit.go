@@ -52,7 +52,7 @@ func Pack(body []byte, text string) ([]byte, error) {
 	if strings.HasPrefix(as, "JSON") {
 		if !json.Valid(edited) {
 			var v any
-			return nil, fmt.Errorf("this is no JSON: %w", json.Unmarshal(edited, &v))
+			return nil, fmt.Errorf("the text is not valid JSON: %w", json.Unmarshal(edited, &v))
 		}
 		var err error
 		if packed, err = packStructure(inner, edited, 0); err != nil {

@@ -41,7 +41,7 @@ func TestPack(t *testing.T) {
 		{php, "JSON", `"to"`, `"from"`, "! " + ErrShape.Error()},
 		{php, "JSON", "7", `"7"`, "! " + ErrShape.Error()},
 		{laravel, "JSON", `"to": "a@b.c"`, `"to": "a@b.c", "cc": "x"`, "! " + ErrShape.Error()},
-		{`{"a":1}`, "JSON", "1", "", "! this is no JSON"},
+		{`{"a":1}`, "JSON", "1", "", "! the text is not valid JSON"},
 	} {
 		text, as, ok := Edit([]byte(test.body))
 		if !ok || as != test.as || !strings.Contains(text, test.from) {

@@ -25,9 +25,10 @@ func (e *Engine) Claims(s *Session, n int, claims []Claim) []Claim {
 	return claims
 }
 
-// Claim gives a session the job of a claim. It makes no Change, and neither attempts nor
-// the rate of a policy count it. The outcome is not OK if the job is gone (NotFound), is
-// not ready (Failed), or the TTR of the reservation has ended (TimedOut).
+// Claim gives a session the job of a claim. It makes no Change, and does not count as an
+// attempt or against the rate of a policy. The outcome is not OK if the job is gone
+// (NotFound), if it is not ready (Failed), or if the TTR of the reservation has ended
+// (TimedOut).
 func (e *Engine) Claim(now int64, s *Session, claim Claim) Outcome {
 	i, j := e.lookup(claim.ID)
 	switch {
@@ -58,9 +59,9 @@ const claimMargin = second
 // EndClaims ends the time for claims that Options.Claims or DropSessions has begun.
 func (e *Engine) EndClaims() { e.claiming = false }
 
-// ResumeWait makes a session wait for a job, as it did at an earlier leader: it has
-// waited for a time, and has another time left, or Never. Its Waiter gets the outcome,
-// also if there is a job now.
+// ResumeWait makes a session continue a wait that it began on an earlier leader. It has
+// waited for waited ns, and left is the remaining time in ns, or Never. Its Waiter gets
+// the outcome, even if there is a job now.
 func (e *Engine) ResumeWait(now int64, s *Session, waited, left int64) {
 	e.becomeWorker(s)
 	s.waitBegan, s.waitUntil = now-waited, Never

@@ -26,7 +26,7 @@ func buryOften(e *Engine, s *Session, id uint64, times int) {
 	}
 }
 
-// A job has a cold part from its first reserve or kick on, also after a restart. A buried
+// A job has a cold part from its first reserve or kick on, even after a restart. A buried
 // job has none, unless its numbers are large.
 func TestColdPart(t *testing.T) {
 	for _, test := range []struct {

@@ -290,7 +290,7 @@ func (e *Engine) fire(now int64, d *scheduled, run int64, m Mark) (id uint64, o 
 	switch o {
 	case OK:
 		d.Mark, s.marks[d.Name] = m, mark
-	case Duplicate: // the existing job counts as the job of this run, also if a crash repeats the run
+	case Duplicate: // the existing job counts as the job of this run, even if a crash repeats the run
 		m.Job = id
 		o = e.mark(d, m)
 	}

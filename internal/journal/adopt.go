@@ -15,18 +15,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Open takes over the files of beanstalkd if there is no journal:
+// Open takes over the beanstalkd files if there is no journal:
 //
 //  1. it creates the file beanpole.adopting;
 //  2. it writes every job to the journal and makes the journal durable;
 //  3. it renames beanpole.adopting to beanpole.adopted: from here on, the journal counts;
-//  4. it renames the files of beanstalkd, so that no server reads them again;
+//  4. it renames the beanstalkd files, so that no server reads them again;
 //  5. it removes beanpole.adopted.
 //
 // No client is served before the end. After a crash, a start that finds beanpole.adopting
-// repeats 2, and removes the segments of the incomplete journal; the files of beanstalkd
+// repeats 2, and removes the segments of the incomplete journal; the beanstalkd files
 // are unchanged. A start that finds beanpole.adopted continues at 4. At any other time,
-// files of beanstalkd next to a journal come from a beanstalkd that was started there
+// beanstalkd files next to a journal come from a beanstalkd that was started there
 // later: Open refuses them.
 const (
 	adopting = "beanpole.adopting"
@@ -36,12 +36,12 @@ const (
 // adoptedPrefix is the prefix of the new names of beanstalkd's files.
 const adoptedPrefix = "beanstalkd-"
 
-// A MixedError reports files of beanstalkd next to a journal that has not taken them
+// A MixedError reports beanstalkd files next to a journal that has not taken them
 // over. A person must choose between the two.
 type MixedError struct{ Files []string } // their names, without the path
 
 func (e *MixedError) Error() string {
-	return fmt.Sprintf("files of beanstalkd (%s) next to a journal that has not taken them over", abbreviate(e.Files))
+	return fmt.Sprintf("beanstalkd files (%s) next to a journal that has not taken them over", abbreviate(e.Files))
 }
 
 // abbreviate lists the first few names.
@@ -66,7 +66,7 @@ func CheckAdoption(fsys vfs.FS, dir string) error {
 	return ErrAdopting
 }
 
-// Adopted reports whether the journal has taken over the files of beanstalkd that are
+// Adopted reports whether the journal has taken over the beanstalkd files that are
 // still in the directory; the next start renames them.
 func Adopted(fsys vfs.FS, dir string) (bool, error) { return exists(fsys, dir, adopted) }
 
@@ -78,7 +78,7 @@ func exists(fsys vfs.FS, dir, name string) (bool, error) {
 	return err == nil, err
 }
 
-// adopt takes over the files of beanstalkd, or completes an earlier takeover. The report
+// adopt takes over the beanstalkd files, or completes an earlier takeover. The report
 // is nil if it read no file. isNew reports that the journal is empty, and interrupted
 // that it is the incomplete journal of a takeover.
 func (j *Journal) adopt(isNew, interrupted bool) (*binlog.Report, error) {
@@ -141,7 +141,7 @@ func (j *Journal) convert() (*binlog.Report, error) {
 	return &report, j.fs.SyncDir(j.dir)
 }
 
-// renameAdopted renames the files of beanstalkd and makes their new names durable. It
+// renameAdopted renames the beanstalkd files and makes their new names durable. It
 // replaces no file: it adds a number to a name that exists.
 func (j *Journal) renameAdopted(files []string) error {
 	there, err := j.fs.List(j.dir)
@@ -154,7 +154,7 @@ func (j *Journal) renameAdopted(files []string) error {
 			return err
 		}
 		there = append(there, newName)
-		j.log.Info("renamed a file of beanstalkd that was taken over", "from", name, "to", newName)
+		j.log.Info("renamed a beanstalkd file that was taken over", "from", name, "to", newName)
 	}
 	return j.fs.SyncDir(j.dir)
 }

@@ -164,7 +164,7 @@ func TestAdoptOtherFiles(t *testing.T) {
 	}
 }
 
-// contents returns the names and hashes of all files of beanstalkd, including renamed
+// contents returns the names and hashes of all beanstalkd files, including renamed
 // ones.
 func contents(t *testing.T, fsys vfs.FS) (all []string) {
 	t.Helper()

@@ -58,7 +58,7 @@ type Journal struct {
 	lastID          uint64          // segment of the last record of the last id
 	applied         applied         // progress of a cluster member
 	appended        int             // number of changes of AppendCommitted's entry that were already appended
-	now             int64           // time of the last Housekeep on the engine's clock; at a member, time of the last entry
+	now             int64           // time of the last Housekeep on the engine's clock; on a member, time of the last entry
 	cleaner         cleaner
 	rewrite         *rewrite // the rewrite in progress, or nil
 	health          health

@@ -20,7 +20,7 @@ type Report struct {
 }
 
 // Open reads the journal in a directory, which must exist, into an empty engine, and
-// makes it ready for that engine's changes. It takes over files of beanstalkd; see
+// makes it ready for that engine's changes. It takes over beanstalkd files; see
 // adopt.go.
 //
 // The error is a *wal.CorruptError if durable records are damaged. It wraps ErrOfMember,

@@ -173,7 +173,7 @@ func decodeMistake(err error) error {
 		return &BindError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", e.Limit)}
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return mistakef("the body is no JSON, from byte %d on", e.Offset)
+		return mistakef("the body is not valid JSON, from byte %d on", e.Offset)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return mistakef("the body is empty or incomplete; want a JSON object")

@@ -28,10 +28,10 @@ type elementStep struct {
 func (s *step) add(pointer string, number int) error {
 	names := strings.Split(pointer, "/")
 	if names[0] != "" || len(names) < 2 {
-		return fmt.Errorf("%q is no JSON pointer", pointer)
+		return fmt.Errorf("%q is not a JSON pointer; it must start with /", pointer)
 	}
 	if strings.Count(pointer, "~") != strings.Count(pointer, "~0")+strings.Count(pointer, "~1") {
-		return fmt.Errorf("%q is no JSON pointer: ~ is written ~0", pointer)
+		return fmt.Errorf("%q is not a valid JSON pointer: write ~ as ~0", pointer)
 	}
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for _, name := range names[1:] {

@@ -48,7 +48,7 @@ func (w *world) dueOf(name string) []int64 {
 	return slices.DeleteFunc(slices.Clone(w.due[name]), func(at int64) bool { return at > w.wall })
 }
 
-// runs returns the runs from one moment to another.
+// runs returns the runs of a schedule after one time and up to another.
 func (w *world) runs(name string, from, to int64) (runs []int64) {
 	def := w.defs[name]
 	if def["cron"] != "" {

@@ -60,7 +60,7 @@ func TestWaitingClientIsNotGivenAJobAfterItsEnd(t *testing.T) {
 	}
 }
 
-// The same is true at a member that proxies its clients.
+// The same is true on a member that proxies its clients.
 func TestCloseIsNotOvertakenAtFollower(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {

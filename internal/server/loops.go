@@ -136,9 +136,9 @@ func (s *Server) prepare(c *socket) {
 	}
 }
 
-// assign assigns a client to a loop, with mu locked. If the engine is on this member,
-// that is any loop. Otherwise the client is pending in the first loop, which also checks
-// whether a proxied client can start.
+// assign assigns a client to a loop. If the engine is on this member, any loop can serve
+// the client. Otherwise the client is pending in the first loop, which also checks
+// whether a proxied client can start. The caller holds mu.
 func (s *Server) assign(c *socket) {
 	if s.opt.Cluster == nil || s.mu.lead.here() && !s.mu.gathering && c.proxied == nil {
 		s.serveHere(c)

@@ -121,8 +121,8 @@ func cut(parts [][]byte, n int) (head, rest [][]byte) {
 	return head, nil
 }
 
-// segmentsFor returns the number of segments that a record needs in addition to the active
-// segment, which can be nil. n is the length of its payload, or of the rest of it.
+// segmentsFor returns the number of segments that a record needs in addition to the
+// active segment, which can be nil. n is the length of its payload, or of the rest of it.
 func (p *pool) segmentsFor(active *segment, n int, rest bool) (segments int) {
 	free := int64(0)
 	if active != nil {

@@ -14,8 +14,8 @@ type healing struct {
 	prev    Pos       // the end of the last segment that counts
 }
 
-// An unsaved is a record that must be written again, or the rest of a record whose start
-// is durable.
+// An unsaved is a record, or the rest of a record whose start is durable, that must be
+// written again.
 type unsaved struct {
 	fragment
 	payload []byte
@@ -53,9 +53,10 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	if err != nil {
 		return l.fail(err)
 	}
-	// Not earlier, even on a full disk: with a relaxed sync, acknowledged records can be in
-	// the kernel's cache alone, and a killed process must not lose them. Also, a power cut
-	// in between would leave a last segment that is too short.
+	// Truncate only now, even if the disk is full. With a relaxed sync, some acknowledged
+	// records can exist only in the kernel's cache, and must survive if the process is
+	// killed. Also, after an earlier truncation, a power failure before the rewrite would
+	// leave a last segment that is too short.
 	h.failed.truncate()
 	l.healing, l.err, l.noRoom = nil, nil, nil
 	for i := range l.deletable {

@@ -248,7 +248,8 @@ func (f *segmentInfo) checkHeader() error {
 	return nil
 }
 
-// check returns an error if the start of a segment that counts is wrong.
+// check returns an error if the header or the link of a segment in the chain is wrong, or
+// if the file is too short.
 func (f *segmentInfo) check() error {
 	if err := f.checkHeader(); err != nil {
 		return err

@@ -109,7 +109,7 @@ func (c *Cluster) Problems() (all []ClusterProblem) {
 	}
 	for _, m := range c.Members {
 		if len(m.Differs) > 0 {
-			add(false, "member %d has other settings than the leader, whose settings apply: %s", m.ID, strings.Join(m.Differs, ", "))
+			add(false, "member %d has settings that differ from the leader's, which apply: %s", m.ID, strings.Join(m.Differs, ", "))
 		}
 	}
 	if versions := c.versions(); len(versions) > 1 {

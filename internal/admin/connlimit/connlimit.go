@@ -72,8 +72,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Accepted returns the connection below TLS and the wrapper of Listen, for
-// http.Server.ConnContext.
+// Accepted removes TLS and the wrapper of Listen from a connection, and returns the
+// connection that was accepted. It is for use in http.Server.ConnContext.
 func Accepted(nc net.Conn) net.Conn {
 	if encrypted, ok := nc.(*tls.Conn); ok {
 		nc = encrypted.NetConn()

@@ -39,7 +39,7 @@ func TestErrors(t *testing.T) {
 		{"init " + t.TempDir(), exit.Usage, "--listen is required"},
 		{"init " + t.TempDir() + " --listen here", exit.Usage, "--listen: "},
 		{"init " + member + " --listen 127.0.0.1:1", exit.Journal, "member"},
-		{"init " + binlogs + " --listen 127.0.0.1:1", exit.Journal, "contains files of beanstalkd (binlog.1)"},
+		{"init " + binlogs + " --listen 127.0.0.1:1", exit.Journal, "contains beanstalkd files (binlog.1)"},
 		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2", exit.Usage, "--join-token-file is required"},
 		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2 --join-token-file " + bad, exit.Usage, "--join-token-file " + bad},
 		{"join " + t.TempDir() + " 127.0.0.1:2 --bootstrap --listen 127.0.0.1:2", exit.Usage, "no member at 127.0.0.1:2"},

@@ -103,7 +103,7 @@ func refuseBinlogs(dir string) error {
 	names, err := fsys.List(dir)
 	for _, name := range names {
 		if strings.HasPrefix(name, "binlog.") {
-			return fmt.Errorf("directory %s contains files of beanstalkd (%s); import them first: start 'beanpole -b %[1]s' once, and stop it", dir, name)
+			return fmt.Errorf("directory %s contains beanstalkd files (%s); import them first: start 'beanpole -b %[1]s' once, and stop it", dir, name)
 		}
 	}
 	return err
@@ -255,7 +255,7 @@ func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token,
 // readToken reads a token from a file.
 func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	if file == "" {
-		return directory.Token{}, exit.UsageError("--join-token-file is required; create a token with 'beanpole cluster join-token DIR' at a member")
+		return directory.Token{}, exit.UsageError("--join-token-file is required; create a token with 'beanpole cluster join-token DIR' on a member")
 	}
 	var line string
 	if file == "-" {

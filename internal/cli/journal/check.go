@@ -52,9 +52,9 @@ type inspection struct {
 
 	applied *journal.Entry // last Applied of a cluster member, or nil
 
-	binlog  binlog.Report // files of beanstalkd that wait to be taken over
+	binlog  binlog.Report // beanstalkd files that wait to be taken over
 	theirs  tally
-	waiting []string // files of beanstalkd
+	waiting []string // beanstalkd files
 	mixed   bool     // they are next to a journal that has not taken them over
 }
 
@@ -111,7 +111,7 @@ func (ins *inspection) count() (err error) {
 	return err
 }
 
-// lookForBinlog examines files of beanstalkd.
+// lookForBinlog examines beanstalkd files.
 func (ins *inspection) lookForBinlog() error {
 	var err error
 	if ins.waiting, err = binlog.Files(vfs.OS, ins.dir); err != nil {
@@ -217,7 +217,7 @@ func (ins *inspection) verdict() error {
 	case ins.incomplete && len(ins.waiting) == 0:
 		return fmt.Errorf("a server would not start: %w", advice.Explain(ins.dir, journal.ErrAdopting))
 	case ins.binlog.Damaged():
-		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there imports the intact records)", ins.dir)
+		return fmt.Errorf("directory %s: beanstalkd files are damaged (a server that is started there imports the intact records)", ins.dir)
 	case ins.report.Segments == 0 && len(ins.waiting) == 0:
 		return checkJournal(ins.dir)
 	}

@@ -30,7 +30,7 @@ const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalk
 
 func newConvert() *cobra.Command {
 	var out string
-	cmd := newCommand("convert DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
+	cmd := newCommand("convert DIR --beanstalkd OUT", "write the jobs as beanstalkd files",
 		convertLong, convertExample, "DIR", func(w io.Writer, args []string) error {
 			if out == "" {
 				return exit.UsageError("--beanstalkd is required: the directory for the files (see: beanpole journal convert --help)")
@@ -51,7 +51,7 @@ func convert(dir, out string, w io.Writer) error {
 	}
 	defer lock.Close()
 	if names, err := binlog.Files(vfs.OS, dir); err == nil && len(names) > 0 {
-		return fmt.Errorf("directory %s: has files of beanstalkd already (%s); start a server there once to import them, or use them unchanged",
+		return fmt.Errorf("directory %s: has beanstalkd files already (%s); start a server there once to import them, or use them unchanged",
 			dir, names[0])
 	}
 	eng := engine.New(engine.Options{})

@@ -55,7 +55,7 @@ func makeEmpty(dir string) (made bool, err error) {
 	return false, exit.WithCode(exit.Journal, err)
 }
 
-// fillEmpty calls makeEmpty, and then fill to write a journal, or files of beanstalkd. If
+// fillEmpty calls makeEmpty, and then fill to write a journal, or beanstalkd files. If
 // fill fails, it removes the files and directories that it has created.
 func fillEmpty(dir string, fill func() error) error {
 	made, err := makeEmpty(dir)

@@ -67,7 +67,7 @@ func serveTurns(t *testing.T, dir string, segment int64, turns ...func(e *engine
 	return nil
 }
 
-// binlogs copies recorded files of beanstalkd, see package binlog, into a directory below
+// binlogs copies recorded beanstalkd files, see package binlog, into a directory below
 // the working directory.
 func binlogs(t *testing.T, dir, of string, names ...string) {
 	t.Helper()
@@ -217,7 +217,7 @@ func TestAdoptRefused(t *testing.T) {
 	binlogs(t, "mixed", "v7-records", "binlog.1")
 	starts(t, "mixed", "")
 	binlogs(t, "mixed", "v7-records", "binlog.1")
-	starts(t, "mixed", "files of beanstalkd .* next to a journal.*move those files to a directory of their own, THERE")
+	starts(t, "mixed", "beanstalkd files .* next to a journal.*move those files to a directory of their own, THERE")
 }
 
 // After an interrupted adoption no command uses the incomplete journal. The next start

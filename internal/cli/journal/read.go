@@ -11,13 +11,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// attempts limits the reads of a journal that a server writes: the server can remove a
-// segment during a read.
+// attempts is the maximum number of attempts to read a journal while a server writes it.
+// The server can remove a segment during an attempt.
 const attempts = 5
 
-// readJournal calls read, which reads a whole journal, until it succeeds, or fails
-// without a server that uses the directory, or fails too often. The newest records can be
-// missing.
+// readJournal calls read, which reads a whole journal. While a server uses the directory,
+// it repeats a read that failed, up to attempts times. The newest records can be missing.
 func readJournal(dir string, read func() error) error {
 	for n := 1; ; n++ {
 		err := read()

@@ -35,7 +35,7 @@ func newClear() *cobra.Command {
 		return s.clear(ctx, a, tubes)
 	})
 	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
-	s.defineTube(cmd, "delete jobs of `TUBES`, like an argument")
+	s.defineTube(cmd, "delete jobs of `TUBES`, in addition to the arguments")
 	s.defineStates(cmd, op.IdleStates, "delete the jobs in these")
 	s.DefineYes(cmd)
 	return cmd

@@ -55,7 +55,7 @@ func newPeek() *cobra.Command {
 	})
 	cmd.Example = "  beanpole peek mail\n  beanpole peek 17 --json"
 	cmd.Long = peekLong
-	s.defineTube(cmd, "show the next jobs of `TUBES`, like an argument")
+	s.defineTube(cmd, "show the next jobs of `TUBES`, in addition to the arguments")
 	return cmd
 }
 
@@ -205,7 +205,7 @@ func newKick() *cobra.Command {
 	})
 	cmd.Long = kickLong
 	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000"
-	s.defineTube(cmd, "kick jobs of `TUBES`, like an argument")
+	s.defineTube(cmd, "kick jobs of `TUBES`, in addition to the arguments")
 	cmd.Flags().FuncP("count", "n", "kick at most `N` jobs of a tube (default 1)", flags.IntoCount(&count, "the number of jobs"))
 	return cmd
 }

@@ -57,7 +57,7 @@ func newJobs() *cobra.Command {
 		return s.listJobs(ctx, a, tube, int(limit))
 	})
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body\n  beanpole jobs --find 'user.id:17 tries>=3' --state buried"
-	s.defineTube(cmd, "list the jobs of `TUBE`, like the argument")
+	s.defineTube(cmd, "list the jobs of `TUBE`, instead of the argument")
 	s.defineStates(cmd, op.States, "list jobs in these")
 	cmd.Flags().StringVarP(&query, "find", "q", "", "list the jobs that match `QUERY`")
 	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list at most `N` jobs; 0 is unlimited")

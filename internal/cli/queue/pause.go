@@ -101,7 +101,7 @@ func (s *session) newPauses(name, short, long string, do func(ctx context.Contex
 		}
 		return s.printCount(name+"d", uint64(changed))
 	})
-	s.defineTube(cmd, name+" `TUBES`, like an argument")
+	s.defineTube(cmd, name+" `TUBES`, in addition to the arguments")
 	s.DefineYes(cmd)
 	return cmd
 }

@@ -69,7 +69,7 @@ func newPut() *cobra.Command {
   beanpole put mail --delay 10m <message
   beanpole put urls --lines <urls.txt`
 	f := cmd.Flags()
-	f.StringVarP(&opt.tube, "tube", "t", "", "put into `TUBE`, like the argument (default default)")
+	f.StringVarP(&opt.tube, "tube", "t", "", "put into `TUBE`, instead of the argument (default default)")
 	f.Uint32VarP(&opt.pri, "pri", "p", 1024, "priority `N`; smaller numbers are more urgent")
 	cliutil.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "delay the job by this `TIME`, such as 10m")
 	cliutil.DurationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "TTR: maximum `TIME` that a worker holds the job")

@@ -78,7 +78,7 @@ func newReserve() *cobra.Command {
 	cmd.Long = reserveLong
 	cmd.Example = "  beanpole reserve mail --delete\n  beanpole reserve mail --timeout 5s --release --delay 1m"
 	f := cmd.Flags()
-	s.defineTube(cmd, "reserve from `TUBES`, like an argument")
+	s.defineTube(cmd, "reserve from `TUBES`, in addition to the arguments")
 	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait at most this `TIME` for a job; 0 does not wait\n(default unlimited)")
 	opt.count = 1
 	f.FuncP("count", "n", "reserve `N` jobs, one after the other (default 1)", flags.IntoCount(&opt.count, "the number of jobs"))

@@ -84,7 +84,7 @@ var scheduleFlags = [][2]string{
 	{"priority", "`PRIORITY` of the jobs (default 1024)"},
 	{"delay", "delay the jobs by this `TIME` (default 0s)"},
 	{"ttr", "`TIME` that a worker holds a job (default 1m)"},
-	{"missed", "`RUNS` after downtime: once, skip or all (default once)"},
+	{"missed", "`RUNS` to make up after downtime: once, skip or all (default once)"},
 	{"overlap", "`ACTION` if the last job is not over: put or skip (default put)"},
 }
 

@@ -72,7 +72,7 @@ func newTubes() *cobra.Command {
 	})
 	cmd.Long = tubesLong
 	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
-	s.defineTube(cmd, "list `TUBES`, like an argument")
+	s.defineTube(cmd, "list `TUBES`, in addition to the arguments")
 	f := cmd.Flags()
 	f.StringVar(&o.sort, "sort", "name", "sort by `COLUMN`: name, ready, reserved, delayed, buried,\nwaiting, total, bytes or age; numbers sort descending\n(default name)")
 	f.BoolVarP(&o.wide, "wide", "w", false, "also show timeouts, releases, buries, bytes of bodies, and\nthe age of the next job")

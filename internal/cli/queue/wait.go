@@ -68,7 +68,7 @@ func newWait() *cobra.Command {
 	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait at most this `TIME`, then exit with code 2; 0 does\nnot wait (default unlimited)")
 	cliutil.DurationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "check again after this `TIME`")
 	f.BoolVar(&opt.buried, "buried", false, "also wait until no job is buried")
-	s.defineTube(cmd, "wait for `TUBES`, like an argument")
+	s.defineTube(cmd, "wait for `TUBES`, in addition to the arguments")
 	return cmd
 }
 

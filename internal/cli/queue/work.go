@@ -92,7 +92,7 @@ func newWork() *cobra.Command {
 	cmd.Long = workLong
 	cmd.Example = "  beanpole work mail -- sendmail -t\n  beanpole work --concurrency 8 urls -- sh -c 'curl -sSfO \"$(cat)\"'"
 	f := cmd.Flags()
-	s.defineTube(cmd, "work on `TUBES`, like the arguments")
+	s.defineTube(cmd, "work on `TUBES`, in addition to the argumentss")
 	f.FuncP("concurrency", "c", "run up to `N` commands at a time (default 1)", flags.IntoCount(&opt.concurrency, "the number of commands"))
 	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job after `N` failed attempts; 0 never does")
 	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0 is unlimited")
@@ -340,7 +340,7 @@ func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome)
 		switch o.Action {
 		case worker.Deleted:
 		case worker.Released:
-			r.say("job %d, try %d: %s; released for %s", j.ID, o.Tries, text, o.Delay.Round(time.Second))
+			r.say("job %d, try %d: %s; released with a delay of %s", j.ID, o.Tries, text, o.Delay.Round(time.Second))
 		default:
 			r.say("job %d: %s; %s", j.ID, text, o.Action)
 		}

@@ -33,7 +33,7 @@ func newWorking() *cobra.Command {
 		})
 	})
 	cmd.Example = "  beanpole working --limit 5\n  beanpole working 'mail-*' --json | jq 'select(.held > 600)'"
-	s.defineTube(cmd, "list the jobs of `TUBES`, like an argument")
+	s.defineTube(cmd, "list the jobs of `TUBES`, in addition to the arguments")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list at most `N` jobs, up to 1000")
 	return cmd
 }

@@ -286,7 +286,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// The view requests the tubes on the screen, also with a filter.
+// The view requests the tubes on the screen, even with a filter.
 func TestOnScreen(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
@@ -310,8 +310,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestRates shows rates from the second snapshot on, and an error when the server does
-// not answer the third.
+// TestRates checks that rates appear from the second snapshot on, and an error if the
+// server does not answer the third.
 func TestRates(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)

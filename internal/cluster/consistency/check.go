@@ -33,7 +33,7 @@ type Replica interface {
 	// Nil stops the calls.
 	Observe(f func(entry uint64, changes []engine.Change)) error
 
-	// View calls f in a turn. The engine reflects the applied entries and, at a leader,
+	// View calls f in a turn. The engine reflects the applied entries and, on a leader,
 	// its later decisions. If settled is set, View returns when all of that is committed;
 	// until is then the last entry that the engine can reflect.
 	View(settled bool, f func(*engine.Engine)) (until uint64, err error)

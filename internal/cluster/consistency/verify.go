@@ -116,7 +116,7 @@ func (v *verification) step(ctx context.Context, m *ComparedMember, r Request) (
 // behind another member.
 const stuckAfter = 10 * time.Second
 
-// await repeats a step at each member until done reports true for its reply. The reply
+// await repeats a step on each member until done reports true for its reply. The reply
 // requires that the member has applied the entry needs.
 func (v *verification) await(ctx context.Context, needs uint64, r Request, done func(*ComparedMember, *Reply) bool) {
 	answered := make(map[uint64]bool)

@@ -26,7 +26,7 @@ type chief struct{ Replica }
 func (chief) Watch() <-chan struct{}   { return nil }
 func (chief) Lead() cluster.Leadership { return cluster.Leadership{Leader: 42, Term: 7, Epoch: 1} }
 
-// To let a member lead that does is no error.
+// A transfer to the member that already leads succeeds.
 func TestLeadsAlready(t *testing.T) {
 	control := Control{Member: chief{}, Directory: &directory.Directory{}}
 	control.Directory.ID = 42

@@ -311,7 +311,7 @@ func (c *Core) didApply(entries []*raftpb.Entry) {
 // Lead returns the current leadership.
 func (c *Core) Lead() Leadership { return c.lead }
 
-// Status returns Raft's status, with the progress of the other members at a leader.
+// Status returns Raft's status, with the progress of the other members on a leader.
 func (c *Core) Status() raft.Status { return c.node.Status() }
 
 // Unreachable reports that messages to another member were lost.

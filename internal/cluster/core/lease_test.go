@@ -141,7 +141,7 @@ func (sim *simulation) putAt(members []*member) {
 	sim.after(5*ms, func() { sim.putAt(members) })
 }
 
-// readAt lets a client read again and again at a member, for a second.
+// readAt lets a client read again and again on a member, for a second.
 func (sim *simulation) readAt(m *member) {
 	for end := sim.now + second; sim.now < end; sim.run(sim.now + 5*ms) {
 		m.do(0, func() { m.ask(read) })

@@ -113,7 +113,8 @@ func (m *member) settleSnapshot() {
 	m.fetch = fetch{}
 }
 
-// watchSnapshots repeats offers of a leader that had no effect.
+// watchSnapshots reports offers of snapshots that had no effect as failed, so that the
+// leader repeats them.
 func (m *member) watchSnapshots() {
 	for id, p := range m.core.Status().Progress {
 		if id > uint64(len(m.sim.members)) {

@@ -5,7 +5,7 @@
 //	entries := b.Entries(stamp)                   // one, or several for many changes
 //	…
 //	var d entry.Decoder
-//	stamp, changes, err := d.Decode(data, epoch)  // at each member
+//	stamp, changes, err := d.Decode(data, epoch)  // on each member
 //
 // An entry contains a level, the format's version. A member that cannot decode a level
 // must stop, because it must not skip changes that other members apply.

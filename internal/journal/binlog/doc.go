@@ -1,4 +1,4 @@
-// Package binlog reads and writes the log files of beanstalkd, its binlog, so that jobs
+// Package binlog reads and writes the log beanstalkd files, its binlog, so that jobs
 // can move from a beanstalkd to beanpole, and back.
 //
 //	names, err := binlog.Files(vfs.OS, dir)                         // are there any files?

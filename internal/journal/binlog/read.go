@@ -24,7 +24,7 @@ type Options struct {
 	FileSize int64
 }
 
-// Read reads all files of beanstalkd in a directory. It calls apply with a Change for
+// Read reads all beanstalkd files in a directory. It calls apply with a Change for
 // each record, in order, and finally with a LastID, unless there was no record. An engine
 // that restores the changes (engine.Restore) contains every job in its state on the disk;
 // reserved jobs are ready. A delayed job can be due. The Due of a buried job, its rank in

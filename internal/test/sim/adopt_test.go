@@ -132,6 +132,6 @@ func (w *world) keepsTheirFiles() {
 		}
 	}
 	if kept < 3 {
-		w.fatalf("%d files of beanstalkd are kept: %v", kept, names)
+		w.fatalf("%d beanstalkd files are kept: %v", kept, names)
 	}
 }

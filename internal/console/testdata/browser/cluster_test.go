@@ -102,7 +102,7 @@ func TestCluster(t *testing.T) {
 	until(t, ctx, "document.querySelector('#n-ready').textContent == '3'")
 }
 
-// The pages of a cluster are accessible: at the leader, at a follower, and after the loss
+// The pages of a cluster are accessible: at the leader, on a follower, and after the loss
 // of a member.
 func TestClusterAccessibility(t *testing.T) {
 	program := axe(t)

@@ -104,7 +104,7 @@ func TestNothingIsLost(t *testing.T) {
 	until(t, ctx, "document.querySelector('#dialog[open] [name=seconds]')")
 	eval[any](t, ctx, "document.querySelector('#dialog [name=seconds]').value = 'soon'")
 	do(t, ctx, mouse("#dialog .bar button"))
-	until(t, ctx, alert("For how long: enter a time such as"))
+	until(t, ctx, alert("Duration: enter a time such as"))
 	if got := eval[string](t, ctx, "document.querySelector('#dialog[open] [name=seconds]').value"); got != "soon" {
 		t.Errorf("the field contains %q", got)
 	}

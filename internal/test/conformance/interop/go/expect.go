@@ -60,7 +60,7 @@ func expectChecks(addr string) []check {
 		{"bad numbers are BAD_FORMAT", talk("delete abc", "BAD_FORMAT", "peek -1", "BAD_FORMAT", "touch 1x", "BAD_FORMAT",
 			"release 1 0", "BAD_FORMAT", "stats-job 18446744073709551616", "BAD_FORMAT", "kick x", "BAD_FORMAT")},
 		{"a bad timeout is BAD_FORMAT (since 1.13)", talk("reserve-with-timeout abc", "BAD_FORMAT")},
-		{"pipelined answers keep their order, also after errors", talk(
+		{"pipelined answers keep their order, even after errors", talk(
 			"use x\r\nfoo\r\n"+putA+"\r\npeek 999\r\nlist-tube-used", "USING x", "", "UNKNOWN_COMMAND", "", "INSERTED 8", "", "NOT_FOUND", "", "USING x")},
 		{"a ttr of 0 becomes 1", func() error {
 			return errors.Join(converse("tcp", addr, "put 0 0 0 1\r\na", "INSERTED 9"), contains(addr, "stats-job 9", "\nttr: 1\n"))
