@@ -27,7 +27,6 @@ type messages struct {
 	entered   []*socket   // new sockets without a session
 	arrived   []*socket   // streams that have events
 	dismissed []dismissal // to be ended at once
-	everybody everybody
 	gathered  []gathering
 	announce  bool // the leader must learn the number of resumed clients
 	moreDue   bool // a turn has left due timers
@@ -36,15 +35,9 @@ type messages struct {
 
 // An ending is how a loop ends its connections and stops.
 type ending struct {
-	stop  bool // when their clients have all replies
-	abort bool // at once
-}
-
-// everybody dismisses all sockets whose leads is smaller than before. A nil reason
-// dismisses none.
-type everybody struct {
-	reason error
-	before uint32
+	leads uint32 // ends the connections that are older than this change of leadership
+	stop  bool   // when their clients have all replies
+	abort bool   // at once
 }
 
 // A dismissal is a socket that must be closed, with the reason.
@@ -71,11 +64,6 @@ func (m *inbox) end(how ending)                  { set(m, &m.ending, how) }
 func (m *inbox) arrive(s *socket) {
 	m.streams.Store(true)
 	post(m, &m.arrived, s)
-}
-
-// dismissAll ends the sockets whose leads is smaller than before.
-func (m *inbox) dismissAll(reason error, before uint32) {
-	set(m, &m.everybody, everybody{reason, before})
 }
 
 // post adds a message to a list of the inbox, and wakes the loop.
@@ -135,13 +123,14 @@ func (l *loop) drainInbox() {
 	l.inbox.streams.Store(false)
 	got := l.inbox.messages
 	l.inbox.messages = l.spare
-	if l.delivering && got.everybody.reason != nil { // clients get the replies of this turn first
-		l.inbox.everybody, l.inbox.announce, l.inbox.gathered = got.everybody, got.announce, got.gathered
-		got.everybody, got.announce, got.gathered = everybody{}, false, nil
+	before := l.ending
+	l.ending = l.inbox.ending
+	if l.delivering && l.ending.leads != before.leads { // clients get the replies of this turn first
+		l.ending.leads = before.leads
+		l.inbox.announce, l.inbox.gathered = got.announce, got.gathered
+		got.announce, got.gathered = false, nil
 		l.inbox.waiting.Store(true)
 	}
-	stop, abort := l.inbox.ending.stop && !l.ending.stop, l.inbox.ending.abort && !l.ending.abort
-	l.ending = l.inbox.ending
 	l.inbox.Unlock()
 	for _, s := range got.answered {
 		if s.joining {
@@ -183,8 +172,8 @@ func (l *loop) drainInbox() {
 			s.dismissal = d.reason
 		}
 	}
-	if e := got.everybody; e.reason != nil {
-		l.endAll(e.reason, e.before)
+	if l.ending.leads != before.leads {
+		l.changeLeader()
 	}
 	if got.announce {
 		l.announce()
@@ -197,7 +186,7 @@ func (l *loop) drainInbox() {
 	clear(got.settled)
 	clear(got.arrived)
 	l.spare = messages{answered: got.answered[:0], settled: got.settled[:0], arrived: got.arrived[:0]}
-	if stop || abort {
-		l.stop(abort)
+	if l.ending.stop != before.stop || l.ending.abort != before.abort {
+		l.stop()
 	}
 }

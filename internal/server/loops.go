@@ -24,21 +24,6 @@ func (ls *loops) take() *loop {
 	return l
 }
 
-// stop makes the loops end their connections and stop.
-func (ls *loops) stop(abort bool) {
-	for _, l := range ls.all {
-		l.inbox.end(ending{true, abort})
-	}
-}
-
-// dismiss makes the loops end each connection that is older than the nth change of
-// leadership.
-func (ls *loops) dismiss(reason error, nth uint32) {
-	for _, l := range ls.all {
-		l.inbox.dismissAll(reason, nth)
-	}
-}
-
 // check implements Server.Check. L1. An open socket is at its index, and its poller waits
 // for the events that its state needs. L2. Only unsettled batches are being synced. L3.
 // The timers contain open sockets, which store their positions.
@@ -167,12 +152,8 @@ func (s *Server) notifyLoops() {
 	if s.mu.resuming {
 		return
 	}
-	if s.mu.dismissed != s.mu.leads {
-		s.mu.dismissed = s.mu.leads
-		s.mu.loops.dismiss(errLeadership, s.mu.leads)
-	}
-	if s.running.Err() != nil {
-		s.mu.loops.stop(s.aborting.Err() != nil)
+	for _, l := range s.mu.loops.all {
+		l.inbox.end(ending{s.mu.leads, s.running.Err() != nil, s.aborting.Err() != nil})
 	}
 }
 

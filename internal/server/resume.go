@@ -333,19 +333,19 @@ func (l *loop) record(s *socket) {
 
 // suspend makes a client of this leader, which leads no longer, a pending one. If a
 // command is in progress, it ends the connection.
-func (l *loop) suspend(s *socket, reason error) {
+func (l *loop) suspend(s *socket) {
 	l.record(s)
 	if s.proxied != nil {
 		if s.Rests() {
-			l.lose(s, reason)
+			l.lose(s, errLeadership)
 		} else {
-			l.end(s, reason)
+			l.end(s, errLeadership)
 		}
 		return
 	}
-	unused, ok := s.Suspend(reason)
+	unused, ok := s.Suspend(errLeadership)
 	if !ok {
-		l.end(s, reason)
+		l.end(s, errLeadership)
 		return
 	}
 	p := s.origin

@@ -179,11 +179,10 @@ type Server struct {
 		left      sync.Cond // signaled when there is one less
 
 		// The state of a cluster member.
-		lead      Leadership
-		leads     uint32 // number of changes of lead
-		dismissed uint32 // value of leads that the loops have received
-		resuming  bool   // the first loop resumes clients, which are on their way to their loops
-		alone     int64  // time in ns since which no leader is known; engine.Never if there is one
+		lead     Leadership
+		leads    uint32 // number of changes of lead
+		resuming bool   // the first loop resumes clients, which are on their way to their loops
+		alone    int64  // time in ns since which no leader is known; engine.Never if there is one
 
 		gathering bool               // this member leads, and waits for the clients of the others
 		arrivals  map[uint64]arrival // by member

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -194,14 +193,12 @@ func (l *loop) free(s *socket) {
 }
 
 // stop ends the connections, at once or when the clients have all their replies.
-func (l *loop) stop(atOnce bool) {
-	if atOnce {
-		l.endAll(errAborted, math.MaxUint32)
-		return
-	}
+func (l *loop) stop() {
 	for _, s := range l.clients.all {
 		switch {
 		case s == nil || s.closing:
+		case l.ending.abort:
+			l.end(s, errAborted)
 		case s.proxy == nil:
 			s.Stop(l.batch.Batch)
 		case s.proxy.stream == nil:
@@ -212,27 +209,26 @@ func (l *loop) stop(atOnce bool) {
 	}
 }
 
-// endAll ends all connections that are older than the nth change of leadership. It routes
-// pending clients, which have waited for that change. A stream stays until another leader
-// is known: its leader can return, or still has to tell which input it has not used.
-func (l *loop) endAll(reason error, nth uint32) {
+// changeLeader ends all connections that are older than the change of leadership. It
+// routes pending clients, which have waited for that change. A stream stays until another
+// leader is known: its leader can return, or still has to tell which input it has not
+// used.
+func (l *loop) changeLeader() {
 	lead := l.srv.leadership()
 	for _, s := range l.clients.all {
 		switch {
-		case s == nil || s.leads >= nth:
-		case s.closing || l.ending.abort:
-			l.end(s, reason)
+		case s == nil || s.closing || s.leads >= l.ending.leads:
 		case s.proxy != nil && s.proxied != nil && l.srv.hasOtherLeader():
-			l.lose(s, reason)
+			l.lose(s, errLeadership)
 		case s.proxy != nil && s.proxy.stream == nil:
 			s.proxy.route()
 		case s.proxy != nil && (lead.Leader == 0 || lead.Term == s.proxy.header.Term):
 		case s.proxy != nil:
-			s.proxy.lose(reason)
+			s.proxy.lose(errLeadership)
 		case s.here:
-			l.suspend(s, reason)
+			l.suspend(s)
 		default:
-			l.end(s, reason)
+			l.end(s, errLeadership)
 		}
 	}
 }
