@@ -294,9 +294,10 @@ func (r *reader) full(j *job, start int64, tube string) error {
 		// The attributes are also valid for an earlier copy of the job, if there is one.
 		// That copy has the right body, because bodies never change.
 		r.drop(start, j, "job %d dropped: its body of %d bytes does not end with CR LF", j.id, j.size)
-		if j.id <= engine.MaxSafeID {
-			r.report.LastID = max(r.report.LastID, j.id)
+		if j.id > engine.MaxSafeID && !r.unsafe[j.id] {
+			return nil // the engine must not count the id
 		}
+		r.report.LastID = max(r.report.LastID, j.id)
 		return r.apply(r.changeOf(engine.JobState, j))
 	}
 	if j.id > engine.MaxSafeID {
