@@ -166,9 +166,12 @@ func (l *loop) drainInbox() {
 		}
 	}
 	for _, d := range got.dismissed {
-		if s := d.socket; s.isIn(l) {
+		switch s := d.socket; {
+		case s.isIn(l):
 			l.end(s, d.reason)
-		} else if s.joining {
+		case s.loop != l: // it was pending here, and another loop serves it now
+			s.loop.inbox.dismiss(s, d.reason)
+		case s.joining:
 			s.dismissal = d.reason
 		}
 	}

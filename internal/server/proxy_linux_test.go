@@ -221,12 +221,10 @@ func TestHandOver(t *testing.T) {
 	l.close()
 }
 
-// A client that is handed over while the server stops is not assigned to a loop that has
-// ended.
-func TestHandOverWhileStopping(t *testing.T) {
-	t.Parallel()
-	r := start(t, Options{Cluster: &Cluster{ID: 1}})
-	var all [2]*loop
+// pendingClient returns a client that is pending in the first of two loops, which the
+// test steps. The second loop is the next to get a client.
+func pendingClient(t *testing.T) (r *rig, all [2]*loop, s *socket) {
+	r = start(t, Options{Cluster: &Cluster{ID: 1}})
 	for i := range all {
 		l, err := newLoop(r.Server, newSystemPoller)
 		if err != nil {
@@ -235,16 +233,48 @@ func TestHandOverWhileStopping(t *testing.T) {
 		all[i] = l
 	}
 	r.mu.loops = loops{all: all[:], next: 1, polls: true}
-	s := &socket{client: unnamed, proxied: new(proxiedClient), fd: streamSocket{new(endlessStream)}}
+	s = &socket{client: unnamed, proxied: new(proxiedClient), fd: streamSocket{new(endlessStream)}}
 	r.prepare(s)
 	if err := r.handOut(s); err != nil {
 		t.Fatal(err)
 	}
+	for _, l := range all {
+		l.driving.Lock()
+	}
+	all[0].step()
+	return r, all, s
+}
+
+// A client that is dismissed while another loop takes it over is closed.
+func TestDismissDuringHandOver(t *testing.T) {
+	t.Parallel()
+	r, all, s := pendingClient(t)
+	s.Dismiss(errDismissed)
+	r.mu.lead = Leadership{Leader: 1, Term: 1, Epoch: 1}
+	s.proxy.route()
+	for _, l := range all {
+		l.step()
+	}
+	if s.loop != all[1] || s.Reason() != errDismissed {
+		t.Errorf("the client ends because of %v", s.Reason())
+	}
+	r.stop()
+	for _, l := range all {
+		l.driving.Unlock()
+		l.run()
+	}
+	r.mu.loops = loops{}
+}
+
+// A client that is handed over while the server stops is not assigned to a loop that has
+// ended.
+func TestHandOverWhileStopping(t *testing.T) {
+	t.Parallel()
+	r, all, s := pendingClient(t)
 	first := all[0]
-	first.driving.Lock()
-	first.step()
 	r.Follow(Leadership{Leader: 1, Term: 1, Epoch: 1})
 	r.stop()
+	all[1].driving.Unlock()
 	all[1].run()
 	s.proxy.route()
 	first.driving.Unlock()
