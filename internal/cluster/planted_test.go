@@ -48,10 +48,10 @@ import (
 //	the handshake of a rolled-back disk is accepted         cluster: adversary
 //	a rolled-back disk counts up to a known start           cluster: adversary
 //	an engine that applied dropped changes is kept          cluster: 2
-//	a leader serves before all members sent their clients   cluster (TestPlantedClients): 7
-//	a reply leaves the last update of a session valid       cluster (TestPlantedClients): 150
-//	the claim of a stale holder wins                        cluster (TestPlantedClients): 14
-//	a late reply of an old stream is delivered              cluster (TestPlantedClients): 50
+//	a leader serves before all members sent their clients   cluster (TestPlantedClients): 1
+//	a reply leaves the last update of a session valid       cluster (TestPlantedClients): 5
+//	the claim of a stale holder wins                        cluster (TestPlantedClients): 30
+//	a late reply of an old stream is delivered              cluster (TestPlantedClients): 7
 //
 // These were planted by hand, and fail a test:
 //
