@@ -32,11 +32,14 @@ type rewrite struct {
 }
 
 // Rewrite starts a rewrite of the whole journal. The following turns execute it. It must
-// be called within a turn.
+// be called within a turn. A rewrite in progress starts again, because a file that it has
+// written can be lost.
 func (j *Journal) Rewrite() {
-	if j.rewrite == nil {
-		j.rewrite = &rewrite{j: j}
+	var why error
+	if j.rewrite != nil {
+		why = j.rewrite.why
 	}
+	j.rewrite = &rewrite{j: j, why: why}
 }
 
 // damaged starts a rewrite of the whole journal because durable records of a segment are

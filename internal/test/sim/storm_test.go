@@ -48,7 +48,7 @@ func TestStorm(t *testing.T) {
 		w.mustBoot()
 		w.calm()
 		w.kill()
-	})
+	}, 3483442258)
 }
 
 // bootThroughFaults starts the server while calls can fail.
