@@ -334,6 +334,14 @@ func (c *clientele) wasApart(id uint64, since time.Duration) bool {
 	return c.apart[id] >= since
 }
 
+// awaitSend waits until bytes of the process are on their way.
+func (f *front) awaitSend() {
+	select {
+	case <-f.sends:
+	case <-time.After(5 * time.Second):
+	}
+}
+
 // isNear reports whether something happened between two times.
 func (c *clientele) isNear(from, to time.Duration) bool {
 	c.mu.Lock()
@@ -616,7 +624,7 @@ func (sim *simulation) trouble(rng *rand.Rand) {
 		if kind == 0 {
 			m = other
 		}
-		<-m.front.sends
+		m.front.awaitSend()
 		c.upset(duration, m)
 		m.kill(rng.IntN(2) == 0)
 		time.Sleep(duration)
@@ -625,7 +633,7 @@ func (sim *simulation) trouble(rng *rand.Rand) {
 		if kind == 3 {
 			m = other
 		}
-		<-m.front.sends
+		m.front.awaitSend()
 		c.upset(duration, m)
 		sim.part(m)
 		time.Sleep(duration)

@@ -217,7 +217,7 @@ func (l *loop) changeLeader() {
 	lead := l.srv.leadership()
 	for _, s := range l.clients.all {
 		switch {
-		case s == nil || s.closing || s.leads >= l.ending.leads:
+		case s == nil || s.closing || s.leads >= l.ending.leads || l.ending.abort: // stop ends all
 		case s.proxy != nil && s.proxied != nil && l.srv.hasOtherLeader():
 			l.lose(s, errLeadership)
 		case s.proxy != nil && s.proxy.stream == nil:
