@@ -29,8 +29,8 @@ func TestFailover(t *testing.T) {
 		var clients []*failoverClient
 		for m, p := range c.members {
 			for n := range 20 {
-				k := &failoverClient{t: t, member: p, conn: p.dial(), tube: fmt.Sprintf("t%d-%d-%d", round, m, n)}
-				k.in = bufio.NewReader(k.conn)
+				k := newFailoverClient(t, p)
+				k.tube = fmt.Sprintf("t%d-%d-%d", round, m, n)
 				k.do("watch "+k.tube, "WATCHING 2")
 				k.do("ignore default", "WATCHING 1")
 				k.do("use "+k.tube, "USING "+k.tube)
@@ -51,8 +51,7 @@ func TestFailover(t *testing.T) {
 			c.must(func() error { _, err := leader.command("cluster", how, leader.dir); return err }())
 		}
 		next := c.awaitLeaderBut(leader)
-		producer := &failoverClient{t: t, conn: next.dial()}
-		producer.in = bufio.NewReader(producer.conn)
+		producer := newFailoverClient(t, next)
 		for _, k := range clients {
 			switch {
 			case how != "transfer" && k.member == leader:
@@ -110,8 +109,7 @@ func TestWorkerFailover(t *testing.T) {
 	done.Go(func() { w.Run(ctx) })
 	defer done.Wait()
 	defer cancel()
-	producer := &failoverClient{t: t, conn: own.next().dial()}
-	producer.in = bufio.NewReader(producer.conn)
+	producer := newFailoverClient(t, own.next())
 	producer.do("use work", "USING work")
 	id := producer.do("put 0 0 3 1\r\nx", "INSERTED ")
 	<-started
@@ -134,6 +132,11 @@ type failoverClient struct {
 	tube   string
 	id     string // id of the held job
 	holds  bool
+}
+
+func newFailoverClient(t *testing.T, member *process) *failoverClient {
+	conn := member.dial()
+	return &failoverClient{t: t, member: member, conn: conn, in: bufio.NewReader(conn)}
 }
 
 // do sends a command, and returns the rest of a reply that starts with a prefix.
