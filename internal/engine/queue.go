@@ -250,7 +250,7 @@ func (q *queue) next(k key) slot {
 	return none
 }
 
-// find returns the position of the first job after a key. Most keys are after those of
+// find returns the position of the first job after a key. Most keys are after the keys of
 // all jobs with the same hint.
 func (l *leaf) find(jobs *jobSlab, k key) int {
 	all, hint := l.entries[l.from:], k.entry(none).hint

@@ -234,8 +234,8 @@ func (s *Server) Findings(found []Finding) []Finding {
 	return found
 }
 
-// pilesUpAfter is the number of runs, each of which found the previous job of its
-// schedule ready, delayed or reserved, after which the jobs of the schedule pile up.
+// pilesUpAfter is the number of consecutive runs that find the previous job of their
+// schedule ready, delayed or reserved, from which on the jobs pile up.
 const pilesUpAfter = 5
 
 // ScheduleFindings appends the findings of a schedule. problem is the reason why it
