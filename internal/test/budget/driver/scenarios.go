@@ -41,7 +41,7 @@ var scenarios = append(withPolicies(), []scenario{
 		q.fill(10000, engine.Spec{}, func(i int) string { return tubeName(firstTube + i) })
 		return jobLife(q)
 	}},
-	{"put-reserve-delete-100000-unique", 10000, 3, memory, func(q *queue) func() {
+	{"put-reserve-delete-100000-unique", 40000, 3, memory, func(q *queue) func() {
 		q.Configure(func(e *engine.Engine) { e.SetPolicies(engine.PolicyFunc(unique)) })
 		q.fill(100000, engine.Spec{Pri: 1}, inDefault)
 		return jobLife(q)
