@@ -65,7 +65,7 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, de
 	return c.deleteAndReserve(ctx, ids, limit, 0, deleted)
 }
 
-// deleteAndReserve waits up to d for a job. If there are deletes, d is 0.
+// deleteAndReserve waits up to d for a job. d must be 0 if there are jobs to delete.
 func (c *Conn) deleteAndReserve(ctx context.Context, ids []uint64, limit int, d time.Duration, deleted func(i int, err error)) ([]*Job, error) {
 	q, err := reserveRequest(limit, d)
 	if err != nil {
@@ -126,14 +126,14 @@ func (c *Conn) deleteError(id uint64, err error) error {
 type batchReserve struct {
 	batch
 	conn    *Conn
-	ids     []uint64 // to be deleted first
+	ids     []uint64 // jobs to delete first
 	deleted func(i int, err error)
 	q       request
 	max     int
 	one     bool // whether a single reserve-batch is sent
 	jobs    []*Job
 	alloc   allocator
-	no      error // the first answer that holds no job
+	no      error // first reply without a job
 }
 
 func (t *batchReserve) clear() { *t = batchReserve{batch: t.batch, conn: t.conn} }
@@ -147,8 +147,8 @@ func (t *batchReserve) reserves() int {
 	return t.max
 }
 
-// deleteAlone deletes the jobs from index first on, without a reserve. The server might
-// have executed the deletes before index sent already.
+// deleteAlone deletes the jobs with an index of at least first, without a reserve. The
+// server might already have executed the deletes with an index below sent.
 func (t *batchReserve) deleteAlone(ctx context.Context, first, sent int) {
 	ids := t.ids[min(first, len(t.ids)):]
 	errs := make([]error, len(ids))

@@ -49,7 +49,7 @@ func (c *commands) callByID(ctx context.Context, op wire.Op, want wire.Word, id 
 	return c.call(ctx, &request{Command: wire.Command{Op: op, ID: id}, want: want})
 }
 
-// ask sends a command and passes the reply to read while it has the turn. If err is not
+// ask sends a command and calls read with the reply while it has the turn. If err is not
 // nil, it sends nothing.
 func (c *commands) ask(ctx context.Context, q *request, err error, read func(*wire.Reply) error) error {
 	if err != nil {

@@ -33,18 +33,19 @@ type Conn struct {
 	// Constant after Dial.
 	addr    string // without a token
 	addrs   []address
-	current *atomic.Uint32 // the place in addrs, modulo their number, of the server that answered last
+	current *atomic.Uint32 // index in addrs, modulo its length, of the server that answered last
 	opt     Options
 	done    chan struct{} // closed by Close
 
-	// turn holds a token. The goroutine that has inserted it owns the next group.
+	// turn contains a token while a goroutine has the turn. Only that goroutine uses the
+	// following fields.
 	turn chan struct{}
 
 	stream       *stream       // nil if there is no connection
 	cause        error         // reason why there is no connection; nil before the first
 	watched      []string      // in the order of Watch
 	lasted       time.Duration // duration of the last connection; 0 if it could not be opened
-	facts        wire.JobFacts // facts of the last job that had some
+	facts        wire.JobFacts // facts of the last job that was sent with facts
 	batchReserve batchReserve  // reused by DeleteAndReserve
 
 	// The state that Close needs while another goroutine has the turn.
@@ -119,7 +120,7 @@ func (c *Conn) Close() error {
 }
 
 // closeStream releases the stream of a closed connection. Both Close and release call it;
-// the later call has the effect.
+// only the later call has an effect.
 func (c *Conn) closeStream() {
 	select {
 	case c.turn <- struct{}{}:

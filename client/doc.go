@@ -5,7 +5,7 @@
 //
 // A program puts a job, a sequence of bytes, into a tube. A worker reserves the job for
 // at most its time to run, and deletes it when the work is done. If the worker dies, or
-// is silent for longer than the time to run, the server gives the job to another worker.
+// exceeds the time to run, the server gives the job to another worker.
 //
 //	c, err := client.Dial(ctx, "127.0.0.1:11300", nil)
 //	if err != nil {
@@ -20,17 +20,17 @@
 //	...                        // the work
 //	err = job.Delete(ctx)
 //
-// # What to use
+// # Choosing a type
 //
 //   - To put jobs from a program with many goroutines: a [Pool]. Its address is a server,
 //     or the list of a cluster's members: "host1:11300,host2:11300,host3:11300".
-//   - To work on jobs: package worker, which looks after times to run, failures,
+//   - To work on jobs: package worker, which handles times to run, failures,
 //     retries and an orderly stop.
 //   - For commands that depend on the state of a connection: a [Conn]. The methods that do
 //     not depend on it are also methods of a Pool. Each method names its tube, so there is
 //     no method for the command use.
 //   - To spread jobs over unrelated servers, not the members of a cluster: [Servers].
-//   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
+//   - To put, reserve or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
 //     [Conn.DeleteMany] and similar methods. A hundred jobs
 //     take one round trip. [DeleteJobs] deletes jobs that were reserved.
 //   - To list, search and move the jobs of a tube: package admin, the API of beanpole.
@@ -58,11 +58,11 @@
 //
 // # Lost connections
 //
-// The client replaces a lost connection automatically. The new connection watches
-// the same tubes, and sends the token again. The client repeats a command only if
-// executing it twice is harmless, or if the server certainly did not receive it.
-// Otherwise the error is [ErrOutcomeUnknown]. Before each put and each other command that
-// cannot be repeated, the client checks whether the server has closed the connection. In
+// The client replaces a lost connection automatically. The new connection watches the
+// same tubes, and sends the token again. The client repeats a command only if executing
+// it twice is harmless, or if the server certainly did not receive it. Otherwise the
+// error is [ErrOutcomeUnknown]. Before each put and each other command that cannot be
+// repeated, the client checks whether the server has closed the connection. In
 // particular, the client never repeats a put that might have been executed:
 //
 //	id, err := pool.Put(ctx, job)

@@ -21,8 +21,8 @@ var (
 	ErrTimedOut = errors.New("no job in time")
 
 	// ErrDeadlineSoon reports that the time to run of a job that this connection holds
-	// ends within a second, and that no other job is ready (DEADLINE_SOON). Finish, touch
-	// or release that job before the next reserve.
+	// expires within a second, and that no other job is ready (DEADLINE_SOON). Finish,
+	// touch or release that job before the next reserve.
 	ErrDeadlineSoon = errors.New("the time to run of a reserved job is about to expire")
 
 	// ErrDraining reports that the server rejects new jobs (DRAINING). Use another
@@ -87,7 +87,7 @@ type Error struct {
 	Verb string // the command in the protocol, such as "delete"; or "connect"
 	Job  uint64 // id of the command's job; 0 if it has none
 	Tube string // the command's tube; empty if it has none, or many
-	Addr string // the address passed to [Dial]; empty if no particular server is concerned
+	Addr string // the address passed to [Dial]; empty if the error does not come from one server
 	Err  error  // the cause: wraps one or more of the errors above, or the cause of a context
 }
 

@@ -91,7 +91,7 @@ func (c *commands) DeleteMany(ctx context.Context, ids []uint64) error {
 // connection, or a few if there are thousands. The error is a [BatchError] with the error
 // of each failed delete, as [Job.Delete] returns it.
 func DeleteJobs(ctx context.Context, jobs []*Job) error {
-	byConn := make(map[*Conn][]int) // places
+	byConn := make(map[*Conn][]int) // indexes in jobs
 	for i, j := range jobs {
 		byConn[j.conn] = append(byConn[j.conn], i)
 	}
@@ -194,7 +194,7 @@ func (c *Conn) many(ctx context.Context, errs []error, maybe int, tube string, b
 			}
 		}
 		if b.answered > 0 {
-			retry = retrier{} // it was getting on
+			retry = retrier{} // the batch made progress
 		}
 		if err = retry.next(ctx, c, err); err != nil {
 			for ; first < len(errs); first++ {

@@ -49,10 +49,10 @@ type Options struct {
 	DialTimeout time.Duration
 
 	// Timeout limits the time until the reply to a command, in addition to the time that
-	// the command makes the server wait. Beyond it, the connection is closed, at most a
-	// quarter of the timeout later. 0 means [DefaultTimeout]; [Never] means no limit. A
-	// Reserve without a deadline has no limit either; TCP keep-alive detects a server
-	// whose machine has disappeared.
+	// the command makes the server wait. If the server exceeds it, the client closes the
+	// connection, at most a quarter of the timeout late. 0 means [DefaultTimeout];
+	// [Never] means no limit. A Reserve without a deadline has no limit either; TCP
+	// keep-alive detects a server whose machine has disappeared.
 	Timeout time.Duration
 
 	// Reconnect limits the time in which a command without a connection tries to open
@@ -132,7 +132,7 @@ func parseAddresses(s string) (addrs []address, err error) {
 	}
 	for _, one := range list {
 		switch {
-		case strings.Contains(one, "://"): // with a token, perhaps
+		case strings.Contains(one, "://"): // might contain a token
 			return nil, fmt.Errorf("%w: a URL in a list of addresses; the list of a URL is %s[TOKEN@]HOST:PORT,HOST:PORT", ErrInvalid, scheme)
 		case one == "" && len(list) > 1:
 			return nil, fmt.Errorf("%w: address %q has nothing between two commas", ErrInvalid, s)
@@ -156,7 +156,7 @@ func parseAddress(s string) (address, error) {
 		return address{network: "unix", addr: path}, nil
 	}
 	host, port, err := net.SplitHostPort(s)
-	if err != nil { // no port?
+	if err != nil { // the address might lack a port
 		host, port, err = net.SplitHostPort(strings.TrimSuffix(s, ":") + ":" + DefaultPort)
 	}
 	if err != nil {

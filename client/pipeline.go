@@ -35,7 +35,7 @@ type batch struct {
 	// ends the batch and the connection.
 	reply func(i int, r *wire.Reply) error
 
-	sent     int // commands that the system took as a whole
+	sent     int // commands that the system accepted completely
 	answered int // number of received replies
 }
 

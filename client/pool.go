@@ -25,7 +25,7 @@ type Pool struct {
 
 	// Constant after NewPool.
 	addr    string // without a token
-	url     string // as it was given
+	url     string // the address passed to NewPool
 	opt     Options
 	maxIdle int
 	slots   chan struct{} // holds a token per connection that sends commands; nil if there is no limit
@@ -46,7 +46,7 @@ type Pool struct {
 // use the connection by mistake, so the connection can fail at any time.
 type idleConn struct {
 	*Conn
-	using string // the tube that it used when it came back
+	using string // tube in use when the connection was returned
 }
 
 // NewPool returns a pool of connections to the server or the cluster at addr; see [Dial]
@@ -175,8 +175,8 @@ func (p *Pool) take(tube string) (*Conn, error) {
 	return c, nil
 }
 
-// put returns a connection to the pool. It keeps the last MaxIdle connections, and all if
-// calls wait for one.
+// put returns a connection to the pool. The pool keeps the MaxIdle most recently used
+// connections, or all of them while calls wait for a connection.
 func (p *Pool) put(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	switch {
 	case errors.Is(err, ErrOutcomeUnknown),
 		!errors.Is(err, ErrDisconnected),                    // the server has answered, or the caller has ended the command
-		connected && errors.Is(err, os.ErrDeadlineExceeded), // the command has used its time
+		connected && errors.Is(err, os.ErrDeadlineExceeded), // the command's timeout has expired
 		c.opt.Reconnect == 0:
 		return err
 	case t.since.IsZero():

@@ -22,7 +22,7 @@ import (
 // To reserve jobs from all servers, use package worker or [Servers.Pools].
 type Servers struct {
 	nodes []*node
-	turn  atomic.Uint64 // moves with each round
+	turn  atomic.Uint64 // incremented by each call of rotated
 }
 
 // A node is one of the servers.

@@ -13,7 +13,7 @@ import (
 // A look queries the state of a socket without blocking and without allocating.
 type look struct {
 	raw    syscall.RawConn
-	unread bool // bytes of the server wait in the socket
+	unread bool // whether the socket has unread bytes
 	gone   bool // whether the server has closed the connection
 	at     func(fd uintptr)
 }
@@ -47,7 +47,7 @@ func (s *stream) stale() bool {
 		// A server sends some TLS messages unrequested: session tickets, and the alert
 		// that closes the connection. They are encrypted, so they must be read. After a
 		// ticket, the read waits for more.
-		s.expiry = -1 // forces the next limit to move it
+		s.expiry = -1 // makes the next setDeadline set a deadline
 		encrypted.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if _, err := encrypted.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			return true

@@ -61,8 +61,8 @@ type ServerStats struct {
 
 	// Only beanpole sends these values. Counts are since the start.
 	MaxConnections               uint64 `stats:"max-connections"`
-	BuffersMemory                uint64 `stats:"buffers-memory"`    // bytes of input and replies that wait
-	ClosedForMemory              uint64 `stats:"closed-for-memory"` // connections, because of those bytes
+	BuffersMemory                uint64 `stats:"buffers-memory"`    // pending input and replies, in bytes
+	ClosedForMemory              uint64 `stats:"closed-for-memory"` // connections closed to limit this memory
 	RejectedConnectionsOfAddress uint64 `stats:"rejected-connections-of-address"`
 	RefusedConnections           uint64 `stats:"refused-connections"` // from other networks, or with a failed handshake
 	RefusedCommands              uint64 `stats:"refused-commands"`    // answered [ErrUnauthorized]
@@ -72,19 +72,19 @@ type ServerStats struct {
 	// clients wait.
 	ConnectionsFull bool `stats:"connections-full"`
 
-	// Refusals by the limits of the server.
+	// Refusals because of the server's limits.
 	RefusedByMaxMemory  uint64 `stats:"refused-by-max-memory"`  // jobs
 	RefusedByTubeLimit  uint64 `stats:"refused-by-tube-limit"`  // jobs
 	RefusedByMaxTubes   uint64 `stats:"refused-by-max-tubes"`   // new tubes
 	RefusedByMaxWatched uint64 `stats:"refused-by-max-watched"` // refused watches
 
-	// Numbers of actions of policies.
+	// Numbers of policy actions.
 	PolicyExhausted uint64 `stats:"policy-exhausted"` // exhausted jobs
-	PolicyRetried   uint64 `stats:"policy-retried"`   // jobs that wait before they are tried again
+	PolicyRetried   uint64 `stats:"policy-retried"`   // jobs delayed before their next attempt
 	PolicyExpired   uint64 `stats:"policy-expired"`   // expired jobs
 	PolicySkipped   uint64 `stats:"policy-skipped"`   // policy actions skipped for lack of space
 
-	PolicyDeduplicated uint64 `stats:"policy-deduplicated"` // puts of jobs that were there already
+	PolicyDeduplicated uint64 `stats:"policy-deduplicated"` // puts of duplicates
 
 	// Only servers with a journal send these values.
 	JournalHealth    string `stats:"journal-health"`     // "ok", or the problem
@@ -139,16 +139,16 @@ type JobStats struct {
 	ID       uint64        `stats:"id"`
 	Tube     string        `stats:"tube"`
 	State    State         `stats:"state"`
-	Priority uint32        `stats:"pri"`       // the smallest goes first
+	Priority uint32        `stats:"pri"`       // the job with the smallest is reserved first
 	Age      time.Duration `stats:"age"`       // time since the put
-	Delay    time.Duration `stats:"delay"`     // as last given
-	TTR      time.Duration `stats:"ttr"`       // as given
+	Delay    time.Duration `stats:"delay"`     // as last set
+	TTR      time.Duration `stats:"ttr"`       // as set by the put
 	TimeLeft time.Duration `stats:"time-left"` // time until a delayed job is ready or a time to run expires
-	File     uint64        `stats:"file"`      // number of the journal segment; 0 without a journal
+	File     uint64        `stats:"file"`      // number of the journal segment that contains the job; 0 without a journal
 
 	// Numbers of these events.
 	Reserves uint64 `stats:"reserves"`
-	Timeouts uint64 `stats:"timeouts"` // reserved until its time to run was over
+	Timeouts uint64 `stats:"timeouts"` // expirations of its time to run
 	Releases uint64 `stats:"releases"`
 	Buries   uint64 `stats:"buries"`
 	Kicks    uint64 `stats:"kicks"`

@@ -28,7 +28,7 @@ const forever time.Duration = 1<<63 - 1
 type stream struct {
 	nc      net.Conn
 	timeout time.Duration // for a reply, in addition to the command's wait; 0 means none
-	using   string        // the tube in use, as far as the server is concerned
+	using   string        // the tube that the server considers in use
 	caps    []string      // reply to caps; nil if not requested, empty if the server lacks caps
 
 	look look // see stale
@@ -46,12 +46,12 @@ type stream struct {
 	ctx context.Context // context of the current exchange
 
 	// The interruption of an exchange. Registering a function with a context costs more
-	// than everything else, so the registration is kept for the next exchange with the
-	// same context. Contexts are compared by their channels.
+	// than the rest of an exchange, so the registration is kept for the next exchange
+	// with the same context. Contexts are compared by their channels.
 	mu struct {
 		sync.Mutex
-		watched     <-chan struct{} // done channel of the context that calls us at its end; nil means none
-		current     <-chan struct{} // done channel of the current exchange's context; nil if it cannot end, or there is no exchange
+		watched     <-chan struct{} // Done channel of the context that calls interrupt when it ends; nil if there is none
+		current     <-chan struct{} // Done channel of the current exchange's context; nil if the context cannot end or there is no exchange
 		interrupted bool            // whether the exchange was interrupted
 	}
 	unwatch func() bool
@@ -87,7 +87,7 @@ func (s *stream) begin(ctx context.Context, wait time.Duration) error {
 		}
 		s.mu.watched = done
 		s.unwatch = context.AfterFunc(ctx, func() { s.interrupt(done) })
-	case ctx.Err() != nil: // it has called us already, between two exchanges
+	case ctx.Err() != nil: // the context called interrupt between two exchanges
 		s.expire()
 	}
 	return nil
@@ -138,7 +138,7 @@ func (s *stream) end(err error) error {
 	s.mu.current, s.mu.interrupted = nil, false
 	s.mu.Unlock()
 	if interrupted {
-		s.expiry = -1 // forces the next limit to move it
+		s.expiry = -1 // makes the next setDeadline set a deadline
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = context.Cause(s.ctx)
 		}

@@ -29,7 +29,7 @@ const Prefix = "/api/v1"
 type Client struct{ transport Transport }
 
 // A Transport carries an operation to a server. The route is the method and the path. in
-// points to the input, and out to the result; each is nil if the operation has none.
+// points to the input and out to the result. Either is nil if the operation has none.
 type Transport interface {
 	Do(ctx context.Context, route string, in, out any) error
 }
@@ -149,7 +149,7 @@ func NewHTTP(addr string, secure *tls.Config, timeout time.Duration) (*HTTP, err
 	return t, nil
 }
 
-// A NotAPIError reports that the response does not come from beanpole's API.
+// A NotAPIError means that the response does not come from beanpole's API.
 type NotAPIError string
 
 // Error implements error.
@@ -240,7 +240,7 @@ func read(answer *http.Response, out any, most int64) error {
 	return NotAPIError(fmt.Sprintf("it answers with %.40q", kind))
 }
 
-// problemOf returns the error that a response reports.
+// problemOf returns the error in a response.
 func problemOf(answer *http.Response, text []byte) error {
 	p := new(Problem)
 	if err := json.Unmarshal(text, p); err != nil || p.Status < 400 || p.Status > 599 {

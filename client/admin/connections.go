@@ -17,7 +17,7 @@ type ListConnections struct {
 	Limit   int    `query:"limit" min:"1" max:"1000" default:"100"`
 }
 
-// OfConnection names a connection.
+// OfConnection identifies a connection.
 type OfConnection struct {
 	Connection uint64 `path:"connection" as:"ID"`
 }

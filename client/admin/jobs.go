@@ -68,12 +68,12 @@ type PutJob struct {
 	TTR        *uint32  `json:"ttr" default:"60"` // Time to run; 0 becomes 1.
 }
 
-// OfJob names a job.
+// OfJob identifies a job.
 type OfJob struct {
 	Job uint64 `path:"job" as:"ID"`
 }
 
-// ChangeJob is the input of Client.ChangeJob. Nil fields stay unchanged.
+// ChangeJob is the input of Client.ChangeJob. Nil fields are not changed.
 type ChangeJob struct {
 	OfJob
 	_          struct{} `body:"required" minmembers:"1"`
@@ -81,10 +81,10 @@ type ChangeJob struct {
 	Delay      *uint32  `json:"delay"`
 	TTR        *uint32  `json:"ttr"`         // Time to run; 0 becomes 1.
 	Body       *Text    `json:"body"`        // New body as Unicode text; unpaired surrogates are refused.
-	BodyBase64 *[]byte  `json:"body_base64"` // New body in base64; only one of both is allowed.
+	BodyBase64 *[]byte  `json:"body_base64"` // New body in base64; must not be combined with `body`.
 }
 
-// CopyJob is the input of Client.CopyJob. Nil fields are as in the original.
+// CopyJob is the input of Client.CopyJob. A nil field keeps the original's value.
 type CopyJob struct {
 	OfJob
 	To       string  `json:"to" as:"TubeName" required:"true"`
@@ -160,8 +160,8 @@ type Failure struct {
 	Address  string `json:"address,omitempty"`
 	// Class of the error, from the reason.
 	Class string `json:"class,omitempty"`
-	// Text from the worker. Without one, the error that the body carries. Class and reason
-	// are absent if the client cannot see the body.
+	// Text from the worker, or else the error in the body. Class and reason are absent if
+	// the client cannot see the body.
 	Reason string `json:"reason,omitempty" maxlen:"200"`
 }
 
@@ -218,8 +218,8 @@ type Reserved struct {
 }
 
 // A ReservedJob is a job that a connection holds. Its class and arguments are absent
-// without the right peek on its tube, or if its body exceeds 64 KiB. Its address and
-// identity are absent without the right stats on all tubes.
+// without the peek right on its tube, or if its body exceeds 64 KiB. Its address and
+// identity are absent without the stats right on all tubes.
 type ReservedJob struct {
 	Job
 	Class     string `json:"class,omitempty" minlen:"1"`     // Class or task that the body names.
@@ -255,7 +255,7 @@ type FailureGroup struct {
 	// the last attempt: `timeout`, `closed`, `released` or `buried`; or the setting of the
 	// policy that buried the job.
 	Reason string `json:"reason" minlen:"1"`
-	Jobs   uint64 `json:"jobs"`            // In the sample.
+	Jobs   uint64 `json:"jobs"`            // Number of jobs in the sample.
 	First  int64  `json:"first,omitempty"` // Time of the first failure, in seconds since 1970; absent if unknown.
 	Last   int64  `json:"last,omitempty"`  // Time of the last failure, in seconds since 1970; absent if unknown.
 	Q      string `json:"q"`               // Search for the jobs of the group.

@@ -260,8 +260,8 @@ func (c *Client) GetSchedule(ctx context.Context, in *OfSchedule) (Schedule, err
 
 // SetSchedule is PUT /schedules/{schedule}. Set the whole definition of a schedule.
 //
-// It is durable and overrides the configuration file. The client needs the rights manage
-// and put on the tube, and on the tube of an earlier definition. If the times change,
+// It is durable and overrides the configuration file. The client needs the manage
+// and put rights on the tube, and on the tube of an earlier definition. If the times change,
 // runs count from now.
 func (c *Client) SetSchedule(ctx context.Context, in *SetSchedule) (Schedule, error) {
 	return ask[Schedule](ctx, c, "PUT /schedules/{schedule}", in)
@@ -271,7 +271,7 @@ func (c *Client) SetSchedule(ctx context.Context, in *SetSchedule) (Schedule, er
 // schedule.
 //
 // Its jobs remain. A definition in the configuration file applies again; the status is
-// 409 if there is no other definition. The client needs the rights manage and put on the
+// 409 if there is no other definition. The client needs the manage and put rights on the
 // tube.
 func (c *Client) RemoveSchedule(ctx context.Context, in *OfSchedule) error {
 	return c.Do(ctx, "DELETE /schedules/{schedule}", in, nil)
@@ -279,22 +279,22 @@ func (c *Client) RemoveSchedule(ctx context.Context, in *OfSchedule) error {
 
 // RunSchedule is POST /schedules/{schedule}/run. Put the job of a schedule now.
 //
-// The other runs stay unchanged. The client needs the rights manage and put on the tube.
+// The other runs stay unchanged. The client needs the manage and put rights on the tube.
 func (c *Client) RunSchedule(ctx context.Context, in *OfSchedule) (Inserted, error) {
 	return ask[Inserted](ctx, c, "POST /schedules/{schedule}/run", in)
 }
 
 // PauseSchedule is POST /schedules/{schedule}/pause. Pause a schedule.
 //
-// The client needs the rights manage and put on the tube.
+// The client needs the manage and put rights on the tube.
 func (c *Client) PauseSchedule(ctx context.Context, in *OfSchedule) error {
 	return c.Do(ctx, "POST /schedules/{schedule}/pause", in, nil)
 }
 
 // ResumeSchedule is POST /schedules/{schedule}/resume. End the pause of a schedule.
 //
-// Runs during the pause do not count as missed. The client needs the rights manage and
-// put on the tube.
+// Runs during the pause do not count as missed. The client needs the manage and
+// put rights on the tube.
 func (c *Client) ResumeSchedule(ctx context.Context, in *OfSchedule) error {
 	return c.Do(ctx, "POST /schedules/{schedule}/resume", in, nil)
 }
@@ -389,7 +389,7 @@ func (c *Client) ImportTube(ctx context.Context, in *ImportTube) (Imported, erro
 
 // GetJob is GET /jobs/{job}. Return a job with its body.
 //
-// The body is included if the client also has the right peek and the body has at most 1
+// The body is included if the client also has the peek right and the body has at most 1
 // MiB: as `body` if it is valid UTF-8, otherwise as `body_base64`. `/jobs/{job}/body`
 // returns a body of any size.
 func (c *Client) GetJob(ctx context.Context, in *OfJob) (Job, error) {
@@ -405,7 +405,7 @@ func (c *Client) GetBody(ctx context.Context, in *OfJob) (Bytes, error) {
 //
 // Changes the priority, the time to run, the delay (in seconds from now; 0 makes the job
 // ready; a buried job has none) or the body: all given members, or none. The job keeps
-// its id and position. A change of the body also needs the right put.
+// its id and position. A change of the body also needs the put right.
 func (c *Client) ChangeJob(ctx context.Context, in *ChangeJob) error {
 	return c.Do(ctx, "PATCH /jobs/{job}", in, nil)
 }

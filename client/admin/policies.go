@@ -1,13 +1,13 @@
 package admin
 
-// OfPolicy names the run-time settings of a pattern.
+// OfPolicy identifies the run-time settings of a pattern.
 type OfPolicy struct {
 	// Tube name or pattern: `*` matches any characters, `?` (written %3F) one.
 	Pattern string `path:"pattern"`
 }
 
-// SetPolicy is the input of Client.SetPolicy. Settings that it does not name stay
-// unchanged. ExplainPolicy returns all settings and their values.
+// SetPolicy is the input of Client.SetPolicy. Settings that it does not contain are not
+// changed. ExplainPolicy returns all settings and their values.
 type SetPolicy struct {
 	OfPolicy
 	_     struct{}          `body:"required" minmembers:"1"`

@@ -63,8 +63,8 @@ type ConnectionCounts struct {
 	Workers           uint64 `json:"workers"`             // Connections that have reserved a job.
 	Waiting           uint64 `json:"waiting"`             // Connections that wait in a reserve.
 	Total             uint64 `json:"total"`               // Number of connections since the start.
-	RejectedOfAddress uint64 `json:"rejected_of_address"` // Closed because their address had too many.
-	Refused           uint64 `json:"refused"`             // Closed by the rules of a listener.
+	RejectedOfAddress uint64 `json:"rejected_of_address"` // Connections closed because their address had too many.
+	Refused           uint64 `json:"refused"`             // Connections refused by the requirements of a listener.
 }
 
 // Journal is the state of the journal.

@@ -1,6 +1,6 @@
 package admin
 
-// OfTask names a task.
+// OfTask identifies a task.
 type OfTask struct {
 	Task uint64 `path:"task" as:"ID"`
 }

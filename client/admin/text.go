@@ -40,8 +40,8 @@ func (t *Text) UnmarshalJSON(literal []byte) error {
 	return nil
 }
 
-// replacements returns the number of times that the literal of a string spells U+FFFD.
-// An unpaired surrogate does not count.
+// replacements returns the number of U+FFFD characters in the literal of a string. An
+// unpaired surrogate does not count.
 func replacements(literal string) int {
 	literal = strings.ReplaceAll(literal, `\\`, "")
 	return strings.Count(literal, "\uFFFD") + strings.Count(strings.ToLower(literal), `\ufffd`)

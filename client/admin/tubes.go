@@ -19,7 +19,7 @@ type ListTubes struct {
 	Limit  int    `query:"limit" min:"1" max:"10000" default:"100"`
 }
 
-// OfTube names a tube.
+// OfTube identifies a tube.
 type OfTube struct {
 	// Name of a tube; write %2F for a slash. The tubes `.`, `..` and `/` are `~2E`,
 	// `~2E~2E` and `~2F`.
@@ -56,7 +56,8 @@ type Tube struct {
 	Urgent    uint64    `json:"urgent"`     // Ready jobs with a priority below 1024.
 	BodyBytes uint64    `json:"body_bytes"` // Size of all bodies.
 	// Seconds that the next job to be reserved has been ready; 0 without a ready job.
-	// After a restart, a job that was reserved or kicked counts from the start.
+	// After a restart, the time of a job that was reserved or kicked starts at the start
+	// of the server.
 	OldestReady int64     `json:"oldest_ready"`
 	TotalJobs   uint64    `json:"total_jobs"` // Puts since the tube was created.
 	Deletes     uint64    `json:"deletes"`    // Delete commands since the tube was created.

@@ -144,7 +144,7 @@ func (opt *Options) access() (*access.Control, error) {
 	return access.NewControl(p, nil)
 }
 
-// Start starts a server on a free port of 127.0.0.1, for code without a [testing.TB],
+// Start starts a server on a free port of 127.0.0.1, for code that has no [testing.TB],
 // such as an example or TestMain. The caller must close it.
 func Start() (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -34,7 +34,7 @@
 // least once.
 //
 // The worker logs errors with [log/slog]; see [Options].Logger. [Hooks] get the outcome
-// of each job. [Options].Use wraps the handler, for measurements and traces:
+// of each job. [Options].Use wraps the handler, for example to measure or trace it:
 //
 //	func logged(next worker.Handler) worker.Handler {
 //		return func(ctx context.Context, job *worker.Job) error {

@@ -19,13 +19,13 @@ const (
 	maxPause   = 30 * time.Second
 )
 
-// A fetcher reserves jobs from one server for all its slots: as many as slots wait,
+// A fetcher reserves jobs from one server for all its slots: one for each waiting slot,
 // because the times to run start at once. In the same round trip, it deletes finished
-// jobs. Slots send it reports; only its own goroutine changes its fields and its lines.
+// jobs. Slots send it reports; only its own goroutine changes its fields and lines.
 //
 // A job belongs to its connection, and a waiting reserve blocks its connection. So
 // another goroutine waits for a job on a connection that holds none. On connections that
-// hold jobs, the fetcher only reserves jobs that are ready.
+// hold jobs, the fetcher reserves only jobs that are ready.
 type fetcher struct {
 	*Worker
 	addr string
@@ -34,7 +34,7 @@ type fetcher struct {
 
 	reports  chan report
 	reserved chan reserved
-	slots    int     // number of slots that have not ended
+	slots    int     // number of slots that are still running
 	idle     []*slot // slots that wait for a job, in order of arrival
 	lines    []*line
 	fetching bool // a goroutine waits for a job
@@ -48,17 +48,17 @@ type line struct {
 	*client.Conn
 	batches bool        // whether the server has a command that reserves many jobs
 	unwatch func() bool // ends the connection's part in fetcher.kill
-	held    int         // number of jobs, including those to be deleted
-	done    []report    // with jobs to be deleted
-	retired bool        // holds a job that was given up; closed with the last job
+	held    int         // number of jobs, including those to delete
+	done    []report    // reports with jobs to delete
+	retired bool        // it has a job that was given up; closed with its last job
 }
 
 // A report is a message from a slot to its fetcher.
 type report struct {
 	slot   *slot
-	line   *line  // line of the ended job; nil if none has ended
-	delete uint64 // id of the job to delete; 0 if none
-	retire bool   // the job has ended here but is still reserved
+	line   *line  // line of the finished job; nil if none has finished
+	delete uint64 // id of the job to delete; 0 if there is none
+	retire bool   // the handler is done with the job, which is still reserved
 	idle   bool   // the slot waits for the next job
 }
 
@@ -76,7 +76,7 @@ type reserved struct {
 	err   error
 }
 
-// send sends a report. It returns false if the fetcher has ended.
+// send sends a report. It returns false if the fetcher has stopped.
 func (f *fetcher) send(r report) bool {
 	select {
 	case f.reports <- r:
@@ -86,7 +86,7 @@ func (f *fetcher) send(r report) bool {
 	}
 }
 
-// run runs until all slots have ended, or kill ends.
+// run runs until all slots have stopped or kill is canceled.
 func (f *fetcher) run() {
 	defer func() {
 		for _, l := range f.lines {
@@ -143,7 +143,7 @@ func (f *fetcher) hear(r report) {
 	}
 }
 
-// drop ends the fetcher's part in a job of the line.
+// drop subtracts a finished job from the line, and closes a retired line without jobs.
 func (f *fetcher) drop(l *line) {
 	if l.held--; l.held == 0 && l.retired {
 		l.close()

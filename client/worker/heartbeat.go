@@ -108,8 +108,8 @@ func (k *heartbeat) run(ctx context.Context, wait time.Duration, limit <-chan ti
 	}
 }
 
-// lost reports whether an error means that the job is lost. Without a connection, it is
-// lost, because the server gives it to another worker.
+// lost reports whether an error means that the job is lost. A job is also lost with its
+// connection, because the server gives it to another worker.
 func lost(err error) bool {
 	return errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrDisconnected)
 }

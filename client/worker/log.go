@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// connection is called when a connection is opened, lost, or cannot be opened.
+// connection is called when a connection is opened or lost, or cannot be opened.
 func (w *Worker) connection(addr string, err error) {
 	w.mu.Lock()
 	news := w.down[addr] != (err != nil)

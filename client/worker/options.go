@@ -41,22 +41,22 @@ type Options struct {
 	// default is 1.
 	Concurrency int
 
-	// MaxTries is the maximum number of tries before a failed job is buried, and again
-	// after each kick. The server counts the tries over all workers: the reserves of
-	// stats-job. A job is also buried, before its handler starts, if as many tries ended
-	// without a result, because their workers died or the time to run expired. 0 means
-	// [DefaultMaxTries]; a negative number means no limit.
+	// MaxTries is the maximum number of tries before a failed job is buried. Each kick
+	// grants as many tries again. The server counts the tries over all workers: the
+	// reserves of stats-job. A job is also buried, before its handler starts, if as many
+	// tries ended without a result, because their workers died or the time to run
+	// expired. 0 means [DefaultMaxTries]; a negative number means no limit.
 	MaxTries int
 
-	// CheckTries makes the worker bury jobs that kill their workers also with servers
-	// other than beanpole. These do not send the number of tries with a job, so the
-	// worker needs an additional round trip per job.
+	// CheckTries makes the worker bury jobs that kill their workers, even with servers
+	// other than beanpole. Those servers do not send the number of tries with a job, so
+	// the worker needs an additional round trip per job.
 	CheckTries bool
 
 	// Timeout limits the time of a handler. Then its context ends with [ErrTimeout], and
 	// the job is released or buried as after any other error. If the handler has not
-	// returned 5 seconds later, the worker does that anyway and stops touching the job;
-	// the handler still counts for Concurrency until it returns. 0 means
+	// returned 5 seconds later, the worker releases or buries the job anyway and stops
+	// touching it; the handler still counts for Concurrency until it returns. 0 means
 	// [DefaultTimeout]; [client.Never] means no limit.
 	Timeout time.Duration
 
@@ -64,7 +64,7 @@ type Options struct {
 	TimeoutOf func(job *Job) time.Duration
 
 	// Backoff returns the delay of a job after its nth failure. n is from 1 to MaxTries,
-	// and starts from 1 again after the kick of a buried job. The default is [Backoff].
+	// and restarts at 1 when a buried job is kicked. The default is [Backoff].
 	Backoff func(tries int) time.Duration
 
 	// StopTimeout is the time that handlers have to finish after the context of Run has
@@ -98,33 +98,33 @@ type Hooks struct {
 	Error func(err error)
 
 	// Server is called with the reason when a connection to a server is lost or cannot be
-	// opened, and with nil when there is a connection again. It is called once per
-	// change, not for each connection and each attempt.
+	// opened, and with nil when a connection is open again. It is called once per change,
+	// not for each connection or attempt.
 	Server func(addr string, err error)
 }
 
-// An Action is the end of a try.
+// An Action is the way in which a try ended.
 type Action string
 
 // The actions.
 const (
-	Deleted  Action = "deleted"  // its work is done
+	Deleted  Action = "deleted"  // the handler succeeded
 	Released Action = "released" // to be tried again
 	Buried   Action = "buried"   // set aside for inspection
 	Lost     Action = "lost"     // the server gives the job to another worker
 )
 
-// An Outcome is the end of a try and its reason.
+// An Outcome is the way in which a try ended, and the reason.
 type Outcome struct {
 	Action Action
-	Err    error         // of the handler, or of the server; nil for most that are Deleted
+	Err    error         // error of the handler or the server; nil for most that are Deleted
 	Tries  int           // number of tries; 0 if the worker did not request it
 	Delay  time.Duration // until the next try, if Released
-	Took   time.Duration // by the handler
+	Took   time.Duration // time that the handler took
 }
 
-// Backoff returns a delay that doubles from a second to an hour. It is varied by up to a
-// quarter, so that jobs that fail together are not retried together.
+// Backoff returns a delay that doubles from a second to an hour. It varies randomly by up
+// to a quarter, so that jobs that fail together are not retried together.
 func Backoff(tries int) time.Duration {
 	d := time.Hour
 	if tries <= 12 { // 2^12 seconds are more than an hour
@@ -139,7 +139,8 @@ func (o *Options) exhausted(tries, kicks uint64) bool {
 	return o.MaxTries > 0 && tries/uint64(o.MaxTries) > kicks
 }
 
-// tryNumber returns the number of the last of these tries, counted from the last kick.
+// tryNumber returns the number of the last try since the last kick, given the total
+// number of tries.
 func (o *Options) tryNumber(tries uint64) int {
 	if o.MaxTries > 0 {
 		tries = (max(tries, 1)-1)%uint64(o.MaxTries) + 1

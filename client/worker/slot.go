@@ -17,7 +17,7 @@ import (
 type slot struct {
 	*fetcher
 	jobs    context.Context // ends when handlers must stop
-	next    chan task       // the next job; closed when there is none
+	next    chan task       // the next job; closed if there are no more jobs
 	deleted chan error      // the result of the delete that the last report asked for
 	busy    atomic.Bool
 }
@@ -86,7 +86,7 @@ func (s *slot) work(t task) (r report, deleted func(error)) {
 		r.delete = job.ID
 	}
 	return r, func(err error) {
-		job.settled.Store(true) // before the hook, which must not wait for the next job
+		job.settled.Store(true) // set before the hook runs, because the connection must not wait for the next job earlier
 		if err != nil {
 			o.Action, o.Err = Lost, err
 		}
@@ -101,7 +101,7 @@ var errTried = errors.New("worker: too many tries without a result")
 // crashed returns the number of earlier tries that ended without a release or a bury,
 // because the worker died or the time to run expired.
 func crashed(st *client.JobStats) uint64 {
-	ended := 1 + st.Releases + st.Buries // this try included
+	ended := 1 + st.Releases + st.Buries // including this try
 	return max(st.Reserves, ended) - ended
 }
 
@@ -142,7 +142,7 @@ func (s *slot) call(ctx context.Context, job *Job) (err error) {
 // job is still reserved.
 func (s *slot) fail(job *Job, herr error) (o Outcome, reserved bool) {
 	st, err := job.job.Stats(context.WithoutCancel(s.jobs))
-	if err != nil { // its priority is unknown, so it cannot be released
+	if err != nil { // without its priority, the job cannot be released
 		return Outcome{Action: Lost, Err: errors.Join(herr, err)}, !errors.Is(err, client.ErrNotFound)
 	}
 	o = Outcome{Action: Released, Err: herr}
@@ -150,7 +150,7 @@ func (s *slot) fail(job *Job, herr error) (o Outcome, reserved bool) {
 	switch {
 	case errors.As(herr, &v):
 		o.Action, o.Delay = v.action, max(v.delay, 0)
-	case s.jobs.Err() != nil: // stopped: not a failure of the job
+	case s.jobs.Err() != nil: // the worker is stopping; the job did not fail
 	case s.opt.exhausted(st.Reserves, st.Kicks):
 		o.Action = Buried
 	default:
@@ -176,13 +176,13 @@ func reasonOf(err error) string {
 
 // settle buries or releases a job with its priority. reserved reports whether this
 // failed, for example because the server's disk is full, so that the job is still
-// reserved. Then the connection must be closed, so that the server gives the job to
-// another worker.
+// reserved. In that case, the connection must be closed, so that the server gives the job
+// to another worker.
 func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) (_ Outcome, reserved bool) {
 	o.Tries = int(st.Reserves)
 	ctx := context.WithoutCancel(s.jobs)
 	job.job.Facts = cmp.Or(job.job.Facts, new(client.JobStats))
-	job.job.Facts.Priority = st.Priority // as it is now
+	job.job.Facts.Priority = st.Priority // the current priority
 	job.job.Reason = reasonOf(o.Err)
 	var err error
 	if o.Action == Buried {

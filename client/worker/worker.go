@@ -13,13 +13,13 @@ import (
 )
 
 // A Handler processes a job. If it returns nil, the job is deleted. Otherwise, the job is
-// released for another try, or buried if it has used its tries. Errors made by [Bury] and
-// [Retry] select the action.
+// released for another try, or buried if it has used all its tries. Errors made by [Bury]
+// and [Retry] select the action.
 //
-// The job is touched while the handler runs, so its time to run only limits the silence
-// of the worker. ctx ends with the cause [ErrTimeout] after [Options].Timeout, [ErrLost]
-// when the worker loses the job, or [ErrStopped] when the worker must stop. If the
-// handler returns an error after ErrStopped, the job is released at once.
+// The job is touched while the handler runs, so its time to run only limits how long a
+// dead worker can hold it. ctx ends with the cause [ErrTimeout] after [Options].Timeout,
+// [ErrLost] when the worker loses the job, or [ErrStopped] when the worker must stop. If
+// the handler returns an error after ErrStopped, the job is released at once.
 type Handler func(ctx context.Context, job *Job) error
 
 // A Job is a reserved job, for a handler.
@@ -53,7 +53,7 @@ func newJob(reserved *client.Job, tubes []string) *Job {
 // Touch restarts the job's time to run. The worker does so automatically. A handler needs
 // Touch only to check whether it still holds the job; otherwise the error is
 // [client.ErrNotFound]. The end of ctx does not interrupt the command, because that would
-// close the connection, which can have other jobs; client.Options.Timeout limits it.
+// close the connection, which can hold other jobs; client.Options.Timeout limits it.
 func (j *Job) Touch(ctx context.Context) error {
 	if j.settled.Load() {
 		return errSettled
@@ -154,8 +154,8 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 const killGrace = 5 * time.Second
 
 // Run runs until ctx ends. Then it reserves no more jobs, lets running handlers finish,
-// and returns nil; see Options.StopTimeout. While a server is unreachable, it keeps
-// trying, and reports that to Hooks and Logger.
+// and returns nil; see Options.StopTimeout. While a server is unreachable, Run keeps
+// trying, and reports the problem to Hooks and Logger.
 func (w *Worker) Run(ctx context.Context) error {
 	jobs, cancelJobs := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelJobs(nil)

@@ -188,7 +188,7 @@ func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity
 			http.Error(w, p.Detail, p.Status)
 		case !id.Meets(rights.Stats.On(rights.SomeTube)):
 			opt.Refused(r.RemoteAddr, id.Name(), r.URL.Path)
-			http.Error(w, "this page needs the right stats on some tube", http.StatusForbidden)
+			http.Error(w, "this page requires the stats right on at least one tube", http.StatusForbidden)
 		default:
 			page(id).ServeHTTP(w, r)
 		}

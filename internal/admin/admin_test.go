@@ -325,7 +325,7 @@ func identifyBy(t *testing.T, p *access.Policy) func(*http.Request) (*access.Ide
 	return api.Identify(control)
 }
 
-// policyOf returns a policy with two tokens. One of them lacks the right stats.
+// policyOf returns a policy with two tokens. One of them lacks the stats right.
 func policyOf(t *testing.T) *access.Policy {
 	t.Helper()
 	var c access.Config
@@ -350,7 +350,7 @@ func everybody() *access.Identity {
 	return id
 }
 
-// The metrics of a tube require the right stats on it.
+// The metrics of a tube require the stats right on it.
 func TestMetricsOfTubes(t *testing.T) {
 	var c access.Config
 	for name, tubes := range map[string][]string{"mail": {"mail"}, "other": {"other*", "no-such"}, "all": {"*"}} {

@@ -109,8 +109,8 @@ func needs(n rights.Need) string {
 	if n == rights.Free {
 		return "Needs no right."
 	}
-	set, on := needsOn(n)
-	return fmt.Sprintf("Needs the right %s on %s.", set, on)
+	_, on := needsOn(n)
+	return fmt.Sprintf("Needs %s on %s.", n, on)
 }
 
 func needsOn(n rights.Need) (set, on string) {

@@ -108,8 +108,8 @@ func (r *request) fillsDeadTubes(dead, pattern string) error {
 		return nil
 	}
 	r.refused = []string{policy.DeadTubes(dead, pattern)}
-	return problemf(http.StatusForbidden, "%s: %s needs one of the rights %s on %s, to move exhausted jobs there",
-		policy.DeadTube, r.op.ID, fillsNamed.Rights, r.refused[0])
+	return problemf(http.StatusForbidden, "%s: %s needs %s on %s, to move exhausted jobs there",
+		policy.DeadTube, r.op.ID, fillsNamed, r.refused[0])
 }
 
 func (r *request) deletePolicy(in *admin.OfPolicy) (none admin.None, err error) {

@@ -234,11 +234,7 @@ func (r *request) permittedOn(n rights.Need, where string, tubes ...string) erro
 		return nil
 	}
 	r.refused = tubes
-	which := "the right"
-	if n.OneOf {
-		which = "one of the rights"
-	}
-	return problemf(http.StatusForbidden, "%s needs %s %s on %s", r.op.ID, which, n.Rights, where)
+	return problemf(http.StatusForbidden, "%s needs %s on %s", r.op.ID, n, where)
 }
 
 const (

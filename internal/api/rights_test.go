@@ -188,10 +188,10 @@ func TestPartlyVisible(t *testing.T) {
 	if got := r.want(200, "GET", "/jobs/3", "", nil); strings.Contains(got, "secret") || strings.Contains(got, "body") {
 		t.Error(got)
 	}
-	if got := r.want(403, "GET", "/tubes/mail/jobs?state=ready&bodies=true", "", nil); !strings.Contains(got, "listJobs needs the right peek on the tube mail, for the bodies") {
+	if got := r.want(403, "GET", "/tubes/mail/jobs?state=ready&bodies=true", "", nil); !strings.Contains(got, "listJobs needs the peek right on the tube mail, for the bodies") {
 		t.Error(got)
 	}
-	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs the right stats on the tube of job 1") {
+	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs the stats right on the tube of job 1") {
 		t.Error(got)
 	}
 	// The reason of a failure needs the right to peek, the worker the right on all tubes.

@@ -154,7 +154,7 @@ func (r *request) mayDo(a *action, target string) error {
 func missing(has []string, where string, needs ...string) error {
 	for _, right := range needs {
 		if !slices.Contains(has, right) {
-			return problemf(http.StatusForbidden, "You need the right %s on %s.", right, where)
+			return problemf(http.StatusForbidden, "You need the %s right on %s.", right, where)
 		}
 	}
 	return nil

@@ -139,7 +139,7 @@ func (r *request) meOn(tube string) *admin.Me {
 	return &me
 }
 
-// manages returns a function that reports whether the user has the right manage on a
+// manages returns a function that reports whether the user has the manage right on a
 // tube. Live values need no answer.
 func (r *request) manages() func(tube string) bool {
 	if r.live || r.isReadOnly() {
@@ -231,14 +231,13 @@ var problemTitles = map[int]string{
 }
 
 // lacks matches an error of the API about missing rights.
-var lacks = regexp.MustCompile(`^\w+ needs (the|one of the) rights? ([a-z,]+) (on .*)$`)
+var lacks = regexp.MustCompile(`^\w+ needs (the [a-z ]+ rights?) (on .*)$`)
 
 // inWords returns an error as a sentence, with labels in place of the API's names.
 func inWords(err error) string {
 	text := err.Error()
 	if m := lacks.FindStringSubmatch(text); m != nil {
-		rights := strings.ReplaceAll(m[2], ",", map[string]string{"the": " and ", "one of the": " or "}[m[1]])
-		text = "you need the right" + strings.Repeat("s", strings.Count(rights, " and ")) + " " + rights + " " + strings.Replace(m[3], "on some tube", "on at least one tube", 1)
+		text = "you need " + m[1] + " " + strings.Replace(m[2], "on some tube", "on at least one tube", 1)
 	}
 	if name, rest, ok := strings.Cut(text, ": "); ok && fieldNames[name] != "" {
 		if slices.Contains(durationFields, name) {

@@ -19,7 +19,7 @@ type policyView struct {
 	Pattern string   // pattern of the form
 	Others  []string // patterns that match the tube and have settings
 	Apart   bool     // the pattern does not match the tube
-	May     bool     // the user has the right manage on the tube
+	May     bool     // the user has the manage right on the tube
 	Rows    []policyRow
 	Problem string // why the form was refused
 }

@@ -99,7 +99,7 @@ func TestNames(t *testing.T) {
 }
 
 // TestClassesOfTube shows the classes of a tube's jobs, each with a search, to users with
-// the right peek.
+// the peek right.
 func TestClassesOfTube(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	for range 3 {
@@ -120,6 +120,6 @@ func TestClassesOfTube(t *testing.T) {
 		t.Errorf("%s: %s", link[1], text)
 	}
 	if text := r.page(200, "/console/tube/mail", r.login(mailerToken)); strings.Contains(text, "Send") {
-		t.Error("a user without the right peek sees classes")
+		t.Error("a user without the peek right sees classes")
 	}
 }

@@ -96,7 +96,7 @@ func TestSweepEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// A client without the right manage on both tubes cannot move jobs between them.
+// A client without the manage right on both tubes cannot move jobs between them.
 func TestMoveNeedsBothTubes(t *testing.T) {
 	p := newAdmission(newPolicy(t, []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: rights.All}}, "a"))
 	g := newDriver(t).admitted(p)

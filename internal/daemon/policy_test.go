@@ -57,7 +57,7 @@ func TestPolicyIsReplaced(t *testing.T) {
 	}
 }
 
-// The admin API shows the queue to clients with the right stats. Health checks need no
+// The admin API shows the queue to clients with the stats right. Health checks need no
 // right.
 func TestAdminPages(t *testing.T) {
 	p := start(t, "-p", "0", "-b", t.TempDir(), "--admin", "127.0.0.1:0")

@@ -77,6 +77,18 @@ func (s Set) On(p Place) Need { return Need{s, false, p} }
 // AnyOn requires one right of the set.
 func (s Set) AnyOn(p Place) Need { return Need{s, true, p} }
 
+// String returns the rights in words, such as "the stats and peek rights".
+func (n Need) String() string {
+	if n.OneOf {
+		return "the " + strings.ReplaceAll(n.Rights.String(), ",", " or ") + " right"
+	}
+	set, s := n.Rights.String(), ""
+	if strings.Contains(set, ",") {
+		s = "s"
+	}
+	return "the " + strings.ReplaceAll(set, ",", " and ") + " right" + s
+}
+
 // MetBy reports whether a set of rights on a tube meets the need.
 func (n Need) MetBy(s Set) bool {
 	if n.OneOf {

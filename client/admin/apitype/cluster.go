@@ -23,8 +23,8 @@ type Cluster struct {
 	Self    uint64          `json:"self"`   // Id of the member whose view this is.
 	Leader  uint64          `json:"leader"` // Id of the leader; 0 if there is none.
 	Since   int64           `json:"since"`  // Seconds since the last change of the leader.
-	Term    uint64          `json:"term"`   // Grows with each election.
-	Quorum  bool            `json:"quorum"` // A leader hears a majority, so the queue can be changed.
+	Term    uint64          `json:"term"`   // Increases with each election.
+	Quorum  bool            `json:"quorum"` // A leader is in contact with a majority, so the queue can be changed.
 }
 
 // A ClusterMember is a view of one member.
@@ -118,8 +118,8 @@ func (c *Cluster) Problems() (all []ClusterProblem) {
 	return all
 }
 
-// problem describes why a member cannot acknowledge changes. It returns nothing if the
-// member can.
+// problem describes why a member cannot acknowledge changes. It returns "" if the member
+// can.
 func (c *Cluster) problem(m *ClusterMember) string {
 	switch {
 	case m.KeepCopy:
@@ -149,7 +149,7 @@ func (c *Cluster) problem(m *ClusterMember) string {
 	return ""
 }
 
-// canRejoin reports whether the voters that have lost nothing are a majority.
+// canRejoin reports whether a majority of the voters have lost nothing.
 func (c *Cluster) canRejoin() bool {
 	voters, lost := 0, 0
 	for i := range c.Members {
@@ -181,8 +181,8 @@ func (c *Cluster) survives() string {
 	}
 }
 
-// spare returns the number of able voters that can fail now and leave a majority. It is
-// negative if there is no majority.
+// spare returns the number of able voters that can fail now without the loss of the
+// majority. It is negative if there is no majority.
 func (c *Cluster) spare() int {
 	voters, able := 0, 0
 	for i := range c.Members {
@@ -234,7 +234,7 @@ func (m *ClusterMember) isAble() bool { return (&Cluster{}).problem(m) == "" }
 
 func (m *ClusterMember) String() string { return fmt.Sprintf("member %d at %s", m.ID, m.Address) }
 
-// silent returns the time since a member was heard, in words.
+// silent returns the time since a member was last heard from, in words.
 func (m *ClusterMember) silent() string {
 	if m.Heard == nil {
 		return ""
@@ -242,7 +242,7 @@ func (m *ClusterMember) silent() string {
 	return lasting(*m.Heard)
 }
 
-// lasting returns a duration in words, or nothing for 0.
+// lasting returns a duration in words, or "" for 0.
 func lasting(seconds int64) string {
 	if seconds == 0 {
 		return ""

@@ -14,7 +14,7 @@ import (
 const backupLong = `Copy the journal of a running server over the network to the directory DIR, which must be
 empty or missing. The copy has every change that was acknowledged before the command started,
 and no change after the first that it lacks. The command reads the copy to check it;
-"beanpole -b DIR" starts from it. It requires the right peek on every tube, because the copy
+"beanpole -b DIR" starts from it. It requires the peek right on every tube, because the copy
 has all bodies.
 
 "beanpole journal copy" does the same from the files on the machine of the server.`
