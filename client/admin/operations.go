@@ -314,7 +314,7 @@ func (c *Client) StartTask(ctx context.Context, in *StartTask) (Task, error) {
 // Ready jobs are in the order of priority and id, delayed and reserved jobs in the order
 // of their deadline, buried jobs in the order in which they were buried. A job that
 // changes its state or position while the server builds the page is left out. With
-// `bodies`, the client also needs the right peek, and a page ends when its bodies reach 1
+// `bodies`, the client also needs the peek right, and a page ends when its bodies reach 1
 // MiB.
 func (c *Client) ListJobs(ctx context.Context, in *ListJobs) (Jobs, error) {
 	return ask[Jobs](ctx, c, "GET /tubes/{tube}/jobs", in)

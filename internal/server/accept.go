@@ -12,14 +12,14 @@ import (
 
 // Serve serves the clients of a listener until Shutdown, which closes the listener and
 // makes Serve return nil. The server owns the listener: the caller must neither accept
-// from it nor close it. If the listener is closed anyway, Serve returns an error, at the
-// latest at Shutdown.
+// from it nor close it. If the listener is closed anyway, Serve returns an error, no
+// later than Shutdown.
 //
 // On Linux, an event loop accepts the connections of a TCP or Unix socket, so that stats
-// counts every client that connected before the command. If connections start with a TLS
-// handshake or a proxy header, and for all other listeners, Serve accepts in its caller's
-// goroutine. The first listener determines the poller of the loops: if it is not a kernel
-// socket, loops can only wait for streams.
+// counts every client that connected before the command. Serve accepts in its caller's
+// goroutine if connections start with a TLS handshake or a proxy header, and from all
+// other listeners. The first listener determines the poller of the loops: if it is not a
+// kernel socket, loops can wait only for streams.
 func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, ListenOptions{}) }
 
 // ServeWith is Serve with requirements for the clients of the listener.
@@ -40,7 +40,7 @@ func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
 	return a.serve()
 }
 
-// serve accepts in this goroutine until Shutdown.
+// serve accepts connections in its caller's goroutine until Shutdown.
 func (a *acceptor) serve() error {
 	for {
 		nc, err := a.from.Accept()
@@ -57,14 +57,15 @@ func (a *acceptor) serve() error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
-			// Most likely, the process is out of descriptors. Retrying at once would only
-			// use CPU time.
+			// Most likely, the process has no free file descriptors. An immediate retry
+			// would only waste CPU time.
 			a.wait(a.pause.next(err))
 		}
 	}
 }
 
-// wait pauses after a failure, or until Shutdown. It logs the first of several failures.
+// wait waits for the pause of a failure, or until Shutdown. It logs the first of several
+// consecutive failures.
 func (a *acceptor) wait(f failure) {
 	if f.first {
 		a.srv.log.Warn("cannot accept connections", "listener", a.from.Addr(), "err", f.err)
@@ -75,11 +76,12 @@ func (a *acceptor) wait(f failure) {
 	}
 }
 
-// A failure is an error of accepting connections, with the pause before the next attempt.
+// A failure is an error from an attempt to accept connections, with the pause before the
+// next attempt.
 type failure struct {
 	err   error
 	pause time.Duration
-	first bool // whether no attempt has succeeded yet
+	first bool // no attempt has succeeded since the previous failure
 }
 
 // A backoff is a pause that doubles, from 5 ms to 1 s.
@@ -93,8 +95,9 @@ func (b *backoff) next(err error) failure {
 	return failure{err, b.d, first}
 }
 
-// acceptConn passes a connection that has a slot to a loop, or closes it if the client is
-// not admitted. A proxy header or a TLS handshake takes time, so each has a goroutine.
+// acceptConn passes an accepted connection to a loop, or closes it if the client is not
+// admitted. A proxy header or a TLS handshake takes time, so each of them has its own
+// goroutine.
 func (a *acceptor) acceptConn(nc net.Conn) {
 	s := a.srv
 	if !s.begin() {
@@ -139,7 +142,7 @@ func (a *acceptor) receive(nc net.Conn, client net.Addr) error {
 // socketOf returns a connection as a Socket, after its TLS handshake, if any.
 func (a *acceptor) socketOf(nc net.Conn, e *access.Credentials) (Socket, error) {
 	if raw, ok := nc.(syscall.Conn); ok {
-		if raw, err := raw.SyscallConn(); err == nil { // a connection that is closed fails when it is read
+		if raw, err := raw.SyscallConn(); err == nil { // if raw, err := raw.SyscallConn(); err == nil { // a closed connection fails when it is read
 			raw.Control(func(fd uintptr) { setDeadAfter(int(fd), a.srv.opt.deadAfter()) })
 		}
 	}
@@ -168,8 +171,8 @@ func (a *acceptor) socketOf(nc net.Conn, e *access.Credentials) (Socket, error) 
 	return streamSocket{a.srv.newPump(nc)}, nil
 }
 
-// begin reports whether another goroutine can start serving. The goroutine must report
-// its end.
+// begin reports whether another goroutine can start serving. The goroutine must call
+// wg.Done when it ends.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

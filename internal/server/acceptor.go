@@ -11,8 +11,8 @@ import (
 
 // The loops accept connections themselves, so that stats counts a client as soon as it
 // has connected, as in beanstalkd. The first loop polls the listening sockets with its
-// other sockets, and accepts before it serves those. Every loop accepts before a turn in
-// which a client requests the number of clients.
+// other sockets, and accepts before it serves those. Every loop accepts before a turn
+// with a command that returns the number of clients.
 //
 // An accepted client is on its way to its loop, which opens the session in a turn. A turn
 // that counts clients first opens the sessions of all clients that are on their way. No
@@ -20,7 +20,7 @@ import (
 
 const (
 	// maxAccepted is the maximum number of connections that a loop accepts from a
-	// listener in an iteration, during which the commands of other clients wait.
+	// listener in an iteration; the commands of other clients wait during that time.
 	maxAccepted = 8
 
 	// maxForStats is the maximum number of connections that a loop accepts before a turn
@@ -28,8 +28,8 @@ const (
 	maxForStats = 1024
 )
 
-// acceptors are the listeners from which the loops accept. The lock is held while they
-// accept.
+// acceptors are the listeners from which the loops accept. The lock is held during
+// accepts.
 type acceptors struct {
 	sync.Mutex
 	from []*acceptor
@@ -41,9 +41,9 @@ type acceptor struct {
 	srv    *Server
 	from   net.Listener
 	terms  ListenOptions
-	first  *loop        // nil if the server has stopped first
+	first  *loop        // nil if the server was stopped first
 	polls  bool         // loops poll the kernel's sockets
-	failed chan failure // passes a failure to Serve, which waits and posts the acceptor again
+	failed chan failure // passes a failure to Serve, which waits and then restarts the acceptor
 
 	pause backoff // owned by the goroutine, or guarded like the fields below
 
@@ -72,8 +72,8 @@ type Network interface {
 	NewPoller() (Poller, error)
 }
 
-// acceptInLoop makes the loops accept from a listening socket until Shutdown. It returns
-// true.
+// acceptInLoop makes the loops accept from a listening socket, and returns at Shutdown.
+// It returns true.
 func (a *acceptor) acceptInLoop(from Listening) bool {
 	a.listening = from
 	for a.first != nil && a.srv.running.Err() == nil {
@@ -161,7 +161,7 @@ func (a *acceptor) accept(atMost int) (full bool) {
 		case syscall.EINTR, syscall.ECONNABORTED:
 		case epoll.ErrWouldBlock, net.ErrClosed:
 			return false
-		default: // probably out of descriptors; connected clients continue
+		default: // the process probably has no free descriptors; connected clients continue
 			a.fail(err)
 			return false
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // handshakeTimeout is the maximum time of a TLS handshake. Each handshake has its own
-// goroutine and so delays no other client.
+// goroutine, so it delays no other client.
 const handshakeTimeout = 10 * time.Second
 
 // ListenOptions contains the requirements for the clients of a listener. The zero value
@@ -50,7 +50,7 @@ func AddressOf(client net.Addr) (addr netip.Addr) {
 	return addr
 }
 
-// admit creates the conversation of an admitted client, with the identity of its
+// identify creates the conversation of an admitted client, with the identity of its
 // credentials.
 func (a *acceptor) identify(c *socket, e access.Credentials) {
 	a.srv.prepare(c)
@@ -61,7 +61,7 @@ func (a *acceptor) identify(c *socket, e access.Credentials) {
 	}
 }
 
-// admit sets the identity of a new conversation's client, if authentication is on.
+// admit sets the client's identity in a new conversation, if authentication is enabled.
 func (s *Server) admit(c *conversation.Conversation, t *access.ListenerPolicy, id *access.Identity, known bool) {
 	if !s.access.Enabled() {
 		return

@@ -13,18 +13,18 @@ const (
 	batchInput  = 256 << 10
 	batchOutput = 256 << 10
 
-	// A batch has about maxBatchCommands commands at most. If replies are large, the
-	// limit falls to minBatchCommands.
+	// A batch has at most about maxBatchCommands commands. If replies are large, the
+	// limit decreases down to minBatchCommands.
 	maxBatchCommands = 2048
 	minBatchCommands = 4
 )
 
-// A batch contains the commands of a loop's turn, from reading the commands until the
-// replies are written.
+// A batch contains the commands of one turn of a loop. It exists from the first read
+// until the replies are written.
 type batch struct {
 	*conversation.Batch
 	loop *loop
-	err  error // error of Settled: the changes are not durable
+	err  error // the error passed to Settled: the changes are not durable
 }
 
 // Settled implements broker.Settler.
@@ -46,13 +46,13 @@ func (l *loop) turn() {
 		l.hangupStep.collect(l)
 		settled, err := l.caller.Start(r)
 		l.hangupStep.finish(&l.srv.hangups)
-		l.batch = l.newBatch() // conversations that end from here on belong to it
+		l.batch = l.newBatch() // conversations that end from now on belong to the new batch
 		r.TurnOver()
 		l.limit.adapt(r.Replies(), commands)
 		if settled {
 			r.err = err
 			l.delivering = true
-			l.drainInbox() // first the answers of sockets that waited
+			l.drainInbox() // deliver the answers to sockets that waited first
 			l.delivering = false
 			l.deliver(r)
 		} else {
@@ -74,9 +74,9 @@ func (l *loop) turn() {
 	l.in = l.in[:0]
 }
 
-// runAlone runs a turn that belongs to no batch. No batch waits for its settlement, but
-// replies to waiting reserves can. Therefore, the loop starts a sync, unless it will
-// start one for a batch that the running sync does not cover.
+// runAlone runs a turn without a batch. No batch waits until the turn is settled, but
+// replies to waiting reserves can. Therefore, the loop starts a sync, unless it is going
+// to start one for a batch that the running sync does not cover.
 func (l *loop) runAlone(c *broker.Caller) {
 	if settled, _ := c.Start(nil); !settled && l.unsettled == l.syncing {
 		l.srv.broker.StartSync()
@@ -110,7 +110,8 @@ func (l *loop) newBatch() *batch {
 // A limit is the maximum size of a batch.
 type limit struct{ tasks, commands, input int }
 
-// reached reports whether a batch, with its referenced input, has reached the limit.
+// reached reports whether a batch, including the input that it refers to, has reached the
+// limit.
 func (m *limit) reached(r *batch, input []byte) bool {
 	return r.Len() >= m.tasks || r.Commands() >= m.commands || len(input) >= m.input
 }
@@ -137,7 +138,7 @@ func (l *loop) deliver(r *batch) {
 
 // sync makes the unsettled batches durable. The loop waits for a short sync, unless
 // timers are due, because passing the sync to another goroutine costs more. waited
-// reports whether the loop has waited and can have new work.
+// reports whether the loop waited, and might therefore have new work.
 func (l *loop) sync() (waited bool) {
 	l.syncing, l.unsynced = l.unsettled, 0
 	l.syncedAt = l.srv.now()
@@ -153,18 +154,18 @@ func (l *loop) sync() (waited bool) {
 
 // syncs contains the batches of a loop that are not durable yet.
 type syncs struct {
-	unsettled  int   // number of batches whose turn is over and whose changes might not be durable
-	syncing    int   // unsettled batches that the sync under way covers
-	unsynced   int   // tasks of the other unsettled batches
+	unsettled  int   // batches whose turn is over and whose changes might not be durable
+	syncing    int   // unsettled batches that the running sync covers
+	unsynced   int   // number of tasks in the other unsettled batches
 	unsyncedAt int64 // time in ns at which the first of those batches was gathered
 	syncedAt   int64 // start of the current sync in ns; 0 if none is running
 	syncTime   int64 // moving average of the duration of a sync in ns
 }
 
-// noteSettled counts a settled batch and updates the average time of a sync. A single
-// very long sync has little weight.
+// noteSettled counts a settled batch and updates the average time of a sync. A single,
+// unusually long sync has little weight.
 func (y *syncs) noteSettled(s *Server) {
-	if y.syncing > 0 && y.syncedAt > 0 { // the first batch that this sync covers
+	if y.syncing > 0 && y.syncedAt > 0 { // the first batch that the running sync covers
 		took := min(s.now()-y.syncedAt, 4*max(0, int64(s.opt.SlowSync)))
 		y.syncTime += (took - y.syncTime) / 8
 		y.syncedAt = 0

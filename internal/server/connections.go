@@ -43,8 +43,8 @@ func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (
 	return c, true
 }
 
-// Disconnect closes the connection of a session soon, without waiting for the client. The
-// client loses unread replies, and its jobs become ready.
+// Disconnect makes the loop close the connection of a session, without waiting for the
+// client. The client loses unread replies, and its jobs become ready.
 func (s *Server) Disconnect(sess *engine.Session) {
 	if w, ok := sess.Waiter().(*socket); ok {
 		w.Dismiss(errDismissed)

@@ -11,13 +11,13 @@ import (
 )
 
 // hangups are clients that have disconnected and whose loops have not handled this yet.
-// Another loop could execute a later command first. beanstalkd handles all events in
-// their order, and clients rely on it. Therefore, a loop ends the sessions of these
-// clients in all loops before it executes commands.
+// Another loop could execute a later command first. beanstalkd handles all events in the
+// order of arrival, and clients rely on that. Therefore, a loop ends the sessions of
+// these clients, in all loops, before it executes commands.
 //
 // A turn ends at most maxHangups sessions; later turns end the others.
 type hangups struct {
-	some atomic.Bool // pending is not empty, or will not be
+	some atomic.Bool // true if pending is not empty, or is about to be filled
 
 	// A goroutine must not hold this lock while it waits for the lock of a loop.
 	sync.Mutex
@@ -29,7 +29,7 @@ type hangups struct {
 // A hangup is a socket whose client has disconnected.
 type hangup struct {
 	*socket
-	unread bool // at that time its loop had not read all input
+	unread bool // its loop had not read all input when the client disconnected
 }
 
 const maxHangups = epoll.MaxEvents
@@ -78,7 +78,7 @@ func (h *hangups) watch(s *socket) error {
 func (h *hangups) unwatch(s *socket) {
 	h.Lock()
 	if s.watched > 0 && h.poll != nil {
-		h.poll.Remove(s.fd) // reading reports the error of a connection that has failed
+		h.poll.Remove(s.fd) // reads report the error of a failed connection
 	}
 	h.Unlock()
 	h.forget(s)
@@ -116,7 +116,7 @@ func (h *hangups) take() {
 	if h.poll == nil {
 		return
 	}
-	h.some.Store(true) // before Wait, which takes the events from the other loops
+	h.some.Store(true) // must precede Wait, which takes the events from the other loops
 	for _, ev := range h.poll.Wait(0) {
 		h.append(h.watched.all[ev.Index])
 	}
@@ -159,7 +159,7 @@ func (f *hangupStep) collect(l *loop) {
 	}
 }
 
-// Apply executes the first part of the loop's request. It returns the time after it.
+// Apply executes the first step of the loop's turn. It returns the time after that.
 func (f *hangupStep) Apply(e *engine.Engine, now int64) (later int64) {
 	for _, d := range f.apply {
 		d.Apply(e, now)

@@ -13,7 +13,7 @@ import (
 
 // clientOf returns the address of the client of a new connection. If a proxy forwards the
 // connection, its header contains the address. A proxy that closes the connection at once
-// has only checked that the server is there.
+// was only checking that the server is up.
 func (a *acceptor) clientOf(nc net.Conn) (net.Addr, error) {
 	if !a.terms.IsProxy(AddressOf(nc.RemoteAddr())) {
 		return nc.RemoteAddr(), nil
@@ -30,8 +30,8 @@ func (a *acceptor) clientOf(nc net.Conn) (net.Addr, error) {
 	return nc.RemoteAddr(), nil
 }
 
-// closeUnless closes c after d, or when the server stops, unless the returned function is
-// called before.
+// closeUnless closes c after d, or when the server stops. The returned function cancels
+// this.
 func (s *Server) closeUnless(c io.Closer, d time.Duration) (over func()) {
 	ctx, cancel := context.WithTimeout(s.running, d)
 	stop := context.AfterFunc(ctx, func() { c.Close() })

@@ -10,7 +10,7 @@ import (
 type inbox struct {
 	poll    Poller      // poller of the loop
 	waiting atomic.Bool // there might be messages
-	streams atomic.Bool // streams might be ready
+	streams atomic.Bool // streams might have events
 	sync.Mutex
 	messages
 	ending ending
@@ -26,18 +26,18 @@ type messages struct {
 	joined    []*socket   // new sockets
 	entered   []*socket   // new sockets without a session
 	arrived   []*socket   // streams that have events
-	dismissed []dismissal // to be ended at once
+	dismissed []dismissal // sockets to close at once
 	gathered  []gathering
-	announce  bool // the leader must learn the number of resumed clients
+	announce  bool // the leader must get the number of clients to resume
 	moreDue   bool // a turn has left due timers
 	room      bool // a slot is free again
 }
 
-// An ending is how a loop ends its connections and stops.
+// An ending specifies how a loop ends its connections and stops.
 type ending struct {
-	leads uint32 // ends the connections that are older than this change of leadership
-	stop  bool   // when their clients have all replies
-	abort bool   // at once
+	leads uint32 // end connections that are older than this change of leadership
+	stop  bool   // end each connection when its client has received all replies
+	abort bool   // end all connections at once
 }
 
 // A dismissal is a socket that must be closed, with the reason.
@@ -46,7 +46,7 @@ type dismissal struct {
 	reason error
 }
 
-// The methods below post a message. Any goroutine can call them.
+// The methods below post a message. They can be called from any goroutine.
 
 func (m *inbox) answer(s *socket)                { post(m, &m.answered, s) }
 func (m *inbox) settle(r *batch)                 { post(m, &m.settled, r) }
@@ -60,7 +60,7 @@ func (m *inbox) deferDue()                       { set(m, &m.moreDue, true) }
 func (m *inbox) offerSlot()                      { set(m, &m.room, true) }
 func (m *inbox) end(how ending)                  { set(m, &m.ending, how) }
 
-// arrive reports that a stream has events.
+// arrive posts a stream that has events.
 func (m *inbox) arrive(s *socket) {
 	m.streams.Store(true)
 	post(m, &m.arrived, s)
@@ -82,9 +82,9 @@ func set[T any](m *inbox, field *T, value T) {
 	m.wake()
 }
 
-// enter opens the sessions of new clients that are served here, and adds all clients to
-// the loop. A deposed broker opens no session and refuses the commands of these clients
-// until Follow disconnects them.
+// enter opens the sessions of new clients that are served here, and adds all new clients
+// to the loop. A deposed broker opens no session, and refuses the commands of these
+// clients until Follow disconnects them.
 func (l *loop) enter(entered []*socket) {
 	if slices.ContainsFunc(entered, func(s *socket) bool { return s.proxy == nil }) {
 		l.runAlone(l.opener)
@@ -113,7 +113,7 @@ func (m *inbox) wake() {
 	}
 }
 
-// drainInbox handles the messages.
+// drainInbox handles all messages in the inbox.
 func (l *loop) drainInbox() {
 	if !l.inbox.waiting.Load() {
 		return
@@ -169,7 +169,7 @@ func (l *loop) drainInbox() {
 		switch s := d.socket; {
 		case s.isIn(l):
 			l.end(s, d.reason)
-		case s.loop != l: // it was pending here, and another loop serves it now
+		case s.loop != l: // it was pending here, and is now in another loop
 			s.loop.inbox.dismiss(s, d.reason)
 		case s.joining:
 			s.dismissal = d.reason

@@ -32,13 +32,14 @@ const maxUnixPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 // kernel sends four probes, 15 seconds apart.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 15 * time.Second, Count: 4}
 
-// deadAfter is the maximum time that a client's kernel can leave bytes unacknowledged or
-// accept none. Otherwise Linux would retransmit for a quarter of an hour without a
-// keepalive probe. It equals the time of keepAlive.
+// deadAfter is the maximum time for which a client's kernel can leave bytes
+// unacknowledged, or accept none. Without it, Linux would retransmit for a quarter of an
+// hour and send no keep-alive probe. It equals the time of keepAlive.
 var deadAfter = 2 * time.Minute
 
-// deadAfter returns the time after which an unresponsive client connection is closed. It
-// is at least the clients' promised read time. Zero keeps the system default.
+// deadAfter returns the time after which the connection of an unresponsive client is
+// closed. It is at least the read time that clients are promised. Zero means the system's
+// default.
 func (o *Options) deadAfter() time.Duration {
 	if o.StallTimeout < 0 {
 		return 0
@@ -48,7 +49,7 @@ func (o *Options) deadAfter() time.Duration {
 
 // An Address is a listening address: a TCP host and port, or the path of a Unix socket.
 type Address struct {
-	Host string // IP, with a zone if necessary, or name; empty means all interfaces
+	Host string // IP address, with a zone if necessary, or host name; empty means all interfaces
 	Port string // number or service name; 0 lets the kernel choose
 	Path string // path of a Unix socket; if set, Host and Port are empty
 }
@@ -138,15 +139,15 @@ func (a Address) String() string {
 
 // Listen opens a listener for each address, or none. Its error names the address and
 // wraps the system's error number, if any. Unix sockets get the permission bits
-// [fs.ModePerm] of unixMode.
+// ([fs.ModePerm]) of unixMode.
 //
 // For a host name, Listen uses the first IP address that can be bound, as beanstalkd
 // does; the listener's Addr returns it. The unspecified IPv6 address :: also accepts IPv4
 // connections; 0.0.0.0 accepts only IPv4.
 //
 // Closing the listener removes the file of a Unix socket. Listen replaces a file that a
-// dead server left. It fails if a server still answers there, or if the file is not a
-// socket.
+// dead server has left behind. It fails if a server still answers there, or if the file
+// is not a socket.
 //
 // Listen changes the umask of the process temporarily, so other goroutines must not
 // create files at the same time.
@@ -239,7 +240,7 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listene
 	if err := removeStale(ctx, path); err != nil {
 		return nil, err
 	}
-	// Unlike a chmod after the bind, a umask leaves no moment in which other users can
+	// Unlike a chmod after the bind, a umask leaves no time in which other users can
 	// connect.
 	old := syscall.Umask(int(fs.ModePerm &^ mode))
 	defer syscall.Umask(old)

@@ -60,11 +60,11 @@ type listeningSocket struct {
 	deadAfter time.Duration
 	closed    bool
 	added     bool // to the Poller
-	inherits  bool // all clients that connected before it had its options have been accepted
+	inherits  bool // clients that connected before the socket had its options have all been accepted
 }
 
-// Close implements io.Closer. A second Close must not close another file with the same
-// number.
+// Close implements io.Closer. A second Close must not close another file that has the
+// same number by then.
 func (s *listeningSocket) Close() error {
 	if s.closed {
 		return net.ErrClosed
@@ -119,8 +119,8 @@ func (s *listeningSocket) Watch(p Poller, on bool) (err error) {
 // for small replies, and keepAlive probes. It ignores the errors of a Unix socket and of
 // a closed connection.
 //
-// On Linux, a connection inherits the options of its listening socket. Only clients that
-// connected before those were set need their own.
+// On Linux, a connection inherits the options of its listening socket. Only connections
+// that were opened before those were set need the options themselves.
 func setOptions(fd epoll.Socket) {
 	for _, o := range []struct{ level, name, value int }{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxBatchTasks is the maximum number of sockets in a batch whose turn writes no log.
-	// In a larger batch, the first replies would wait for the last command.
+	// maxBatchTasks is the maximum number of sockets in a batch if the turn writes no
+	// log. In a larger batch, the first replies would wait for the last command.
 	maxBatchTasks = 64
 
 	// readSize is the maximum number of bytes that a loop reads from a socket at a time.
@@ -27,8 +27,8 @@ const (
 	// are ready.
 	maxUnsynced = 4 * epoll.MaxEvents
 
-	// unsyncedTime is the time, in ns after its first task, that a sync waits for more
-	// sockets to share it. maxUnsynced tasks take about as long.
+	// unsyncedTime is the time in ns for which a sync waits for more sockets to share it,
+	// counted from its first task. maxUnsynced tasks take about as long.
 	unsyncedTime = int64(4 * time.Millisecond)
 
 	yieldPause = int64(5 * time.Millisecond) // ns between two calls of Gosched
@@ -39,8 +39,8 @@ const (
 	closesPerBatch = 4
 
 	// hangupsPerIteration is the maximum number of disconnected clients that a loop
-	// handles in an iteration. The poller reports the others again, among the events of
-	// live clients.
+	// handles in an iteration. The poller reports the others again, mixed with the events
+	// of live clients.
 	hangupsPerIteration = 16
 
 	// writesPerBatch is the maximum number of pieces of a long reply that a loop writes
@@ -51,8 +51,9 @@ const (
 	// time. Copied replies are shorter.
 	maxPiece = 512 << 10
 
-	// iterationOutput is about how many bytes a loop writes in an iteration, which takes
-	// a millisecond. After that it writes only the first piece of new replies.
+	// iterationOutput is the approximate number of bytes that a loop writes in an
+	// iteration, which takes a millisecond. Beyond it, the loop writes only the first
+	// piece of new replies.
 	iterationOutput = 1 << 20
 )
 
@@ -98,7 +99,7 @@ type loop struct {
 	first  bool           // polls the listening sockets as well
 	opener *broker.Caller // opens the sessions of new clients
 
-	// driving is held while the goroutine drives conversations, and released while it
+	// driving is locked while the goroutine drives conversations, and unlocked while it
 	// waits.
 	driving    sync.Mutex
 	hangupStep hangupStep
@@ -108,32 +109,32 @@ type loop struct {
 	iteration uint64 // number of the iteration
 	clients   clients
 	yieldAt   int64     // time of the next yield
-	timers    timers    // sockets that want Advance later
+	timers    timers    // sockets that need Advance later
 	moreDue   bool      // a turn is needed even if no socket has commands
 	ending    ending    // copied from the inbox
-	closing   []*socket // to be closed: their conversations are over
+	closing   []*socket // sockets to close: their conversations are over
 
-	delivering  bool   // the batch of a settled turn is about to be delivered
+	delivering  bool   // the batch of a settled turn is to be delivered next
 	state       []byte // a buffer
-	sentTerm    uint64 // the leadership to which sentClients belongs
-	sentClients int    // clients that the leader is to resume
+	sentTerm    uint64 // the leadership for which sentClients was sent
+	sentClients int    // number of clients to resume, as last sent to the leader
 
-	spare messages // with the lists that the inbox gets back
+	spare messages // spare messages // with the lists for the next exchange with the inbox
 
 	// The state of the iteration.
-	runnable []*socket     // to be served without an event
+	runnable []*socket     // to serve without an event
 	deferred []*socket     // runnable in the next iteration
 	events   []epoll.Event // not handled yet
-	written  int           // bytes
-	hungUp   int           // clients that have hung up and were handled
+	written  int           // in bytes
+	hungUp   int           // number of handled clients that have hung up
 
 	// The batch being gathered. The turn borrows it.
 	batch     *batch
-	in        []byte         // input, to which the commands of the batch refer
-	discarded [16 << 10]byte // input of clients that linger
+	in        []byte         // the input to which the commands of the batch refer
+	discarded [16 << 10]byte // input of lingering clients, which is discarded
 	limit     limit          // limit of the batch
 
-	unused []*batch // delivered batches for reuse
+	unused []*batch // delivered batches, for reuse
 	syncs
 }
 
@@ -159,7 +160,7 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	return l, nil
 }
 
-// run runs the loop until it is stopped and no socket is left.
+// run runs the loop until it is stopped and has no sockets.
 func (l *loop) run() {
 	defer l.close()
 	l.driving.Lock()
@@ -169,7 +170,7 @@ func (l *loop) run() {
 	}
 }
 
-// step runs a batch. It waits first if the last iteration is over.
+// step runs a batch. If the last iteration is over, it waits for events first.
 func (l *loop) step() {
 	if len(l.runnable)+len(l.events) == 0 {
 		l.wait()
@@ -237,7 +238,7 @@ func (l *loop) wait() {
 	l.begin()
 }
 
-// begin starts an iteration. New clients come first.
+// begin starts an iteration. New clients are first.
 func (l *loop) begin() {
 	l.iteration++
 	l.hungUp, l.written = 0, 0
@@ -296,11 +297,11 @@ func (l *loop) list(s *socket) {
 }
 
 // later reports whether an event must wait for the next iteration, in which the poller
-// reports it again: the socket was already served in this iteration, or too many clients
+// reports it again: because the socket was already served, or because too many clients
 // have disconnected.
 func (l *loop) later(s *socket, events epoll.Events) bool {
 	switch {
-	case s.proxy != nil, s.interest.Has(epoll.Once): // the poller does not report it again
+	case s.proxy != nil, s.interest.Has(epoll.Once): // the poller will not report it again
 		return false
 	case s.iteration == l.iteration:
 		return true
@@ -311,7 +312,7 @@ func (l *loop) later(s *socket, events epoll.Events) bool {
 	return l.hungUp > hangupsPerIteration
 }
 
-// serve acts on the state of a socket, which has events or is runnable.
+// serve acts on a socket that has events or is runnable.
 func (l *loop) serve(s *socket, events epoll.Events, runnable bool) {
 	s.iteration = l.iteration
 	if s.proxy != nil {
@@ -328,11 +329,11 @@ func (l *loop) serve(s *socket, events epoll.Events, runnable bool) {
 func (l *loop) drive(s *socket, events epoll.Events, runnable bool) {
 	switch s.State() {
 	case conversation.Opening, conversation.Reading:
-		l.input(s) // received input counts even after a deadline, because the process can have been stopped
-	case conversation.Ready, conversation.Writing, conversation.Lingering: // after a reset the write fails
+		l.input(s) // received input counts even after a deadline, because the process might have been stopped
+	case conversation.Ready, conversation.Writing, conversation.Lingering: // after a reset, the write fails
 	case conversation.Waiting:
 		l.duringWait(s, events)
-	default: // the conversation wants nothing of the socket now
+	default: // the conversation currently needs nothing from the socket
 		if events.Has(epoll.Failed) {
 			l.end(s, unix.ECONNRESET)
 		} else if events != 0 {
@@ -346,7 +347,7 @@ func (l *loop) drive(s *socket, events epoll.Events, runnable bool) {
 		s.Advance(l.batch.Batch, l.now)
 	}
 	switch {
-	case s.State() == conversation.Executing: // deliver lets it proceed
+	case s.State() == conversation.Executing: // deliver will let it proceed
 	case s.State() == conversation.Writing && l.written >= iterationOutput:
 		l.list(s)
 	default:
@@ -364,7 +365,7 @@ func (l *loop) duringWait(s *socket, events epoll.Events) {
 	case events.Has(epoll.HalfClosed | epoll.HungUp):
 		s.HangUp(l.batch.Batch)
 		l.expect(s, 0)
-	case s.isEncrypted() && !s.AheadIsFull(): // it can be a close_notify
+	case s.isEncrypted() && !s.AheadIsFull(): // the input might be a close_notify
 		l.readAhead(s)
 	default:
 		l.expect(s, epoll.HalfClosed)
@@ -387,7 +388,8 @@ func (l *loop) readAhead(s *socket) {
 	}
 }
 
-// input reads once: into the batch's buffer, or after existing unread input.
+// input reads once, either into the batch's buffer or to the end of existing unread
+// input.
 func (l *loop) input(s *socket) {
 	var n int
 	var err error
@@ -417,7 +419,7 @@ func (l *loop) input(s *socket) {
 }
 
 // proceed acts on the state of the conversation: it writes, defers the socket to the next
-// iteration, waits for an event or closes the socket.
+// iteration, waits for an event, or closes the socket.
 func (l *loop) proceed(s *socket) {
 	if s.State() == conversation.Writing {
 		l.write(s)
@@ -453,7 +455,7 @@ func (l *loop) linger(s *socket) {
 		err = nil
 	}
 	if s.Drained(l.now, n, err) {
-		s.fd.CloseWrite() // reading a failed connection also returns the error
+		s.fd.CloseWrite() // a read of a failed connection returns the error, too
 	}
 }
 

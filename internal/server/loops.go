@@ -14,7 +14,7 @@ import (
 type loops struct {
 	all   []*loop
 	next  int  // index of the loop for the next socket
-	polls bool // they poll the kernel's sockets
+	polls bool // the loops poll kernel sockets
 }
 
 // take returns the loop for the next socket.
@@ -24,9 +24,10 @@ func (ls *loops) take() *loop {
 	return l
 }
 
-// check implements Server.Check. L1. An open socket is at its index, and its poller waits
-// for the events that its state needs. L2. Only unsettled batches are being synced. L3.
-// The timers contain open sockets, which store their positions.
+// check implements Server.Check. It tests these invariants. L1: An open socket is at its
+// index, and its poller waits for the events that its state requires. L2: Only unsettled
+// batches are being synced. L3: The timers contain only open sockets, which store their
+// positions.
 func (ls *loops) check() error {
 	var broken []error
 	assert := func(ok bool, format string, args ...any) {
@@ -57,9 +58,7 @@ func (ls *loops) check() error {
 	return errors.Join(broken...)
 }
 
-// startLoops starts the loops, unless they run or the server has stopped. It returns the
-// first loop, or nil if there is none. polls reports whether the loops poll kernel
-// sockets, which the first listener determines; it is true if l is nil.
+// startLoops starts the loops, unless they are running or the server has stopped.
 func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +109,7 @@ func (ls *loops) open(s *Server, newPoller func() (Poller, error)) error {
 	return nil
 }
 
-// prepare creates the conversation of a client, which starts here or at the leader.
+// prepare creates the conversation of a client, unless the leader serves the client.
 func (s *Server) prepare(c *socket) {
 	c.srv = s
 	c.buffer, _ = c.fd.(buffered)
@@ -132,7 +131,7 @@ func (s *Server) assign(c *socket) {
 	c.loop = s.mu.loops.all[0]
 }
 
-// serveHere assigns a client with a local conversation to a loop, with mu locked.
+// serveHere assigns a client with a local conversation to a loop. The caller holds mu.
 func (s *Server) serveHere(c *socket) {
 	if c.proxied != nil {
 		c.origin = nil
@@ -146,8 +145,9 @@ func (s *Server) serveHere(c *socket) {
 }
 
 // notifyLoops makes the loops end the connections that the last change of leadership
-// ends, and all connections when the server stops. While clients are being resumed, their
-// loops might not have them, so resume calls it again. The caller holds mu.
+// ends, and all connections when the server stops. While clients are being resumed, they
+// might not be in their loops yet, so resume calls notifyLoops again. The caller holds
+// mu.
 func (s *Server) notifyLoops() {
 	if s.mu.resuming {
 		return
@@ -157,8 +157,8 @@ func (s *Server) notifyLoops() {
 	}
 }
 
-// enter passes a client to its loop, which opens its session if it is served here. The
-// caller holds mu.
+// enter passes a client to its loop, which opens its session if the client is served
+// here. The caller holds mu.
 func (s *Server) enter(c *socket) {
 	if c.entering = c.proxy == nil; c.entering {
 		c.Open(s.now())
@@ -198,7 +198,7 @@ func (s *Server) handOut(c *socket) error {
 func (s *Server) remove(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.proxied == nil { // the member that a proxied client is connected to counts it
+	if c.proxied == nil { // the member to which a proxied client is connected counts it
 		s.access.Leave(AddressOf(c.client))
 	}
 	if c.here {

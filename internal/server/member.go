@@ -10,11 +10,11 @@ import (
 )
 
 // The server of a cluster member serves clients only while the member is the active
-// leader. On other members a loop forwards a client's bytes to the leader and back
-// (proxy.go), and the leader serves it as a proxied client (proxied.go). Without a leader
-// a client is pending, and its input is not read. A change of leadership closes the
-// connections of all other clients, on all members. They connect again, as after a
-// restart.
+// leader. On other members, a loop forwards a client's bytes to the leader and back
+// (proxy.go), and the leader serves it as a proxied client (proxied.go). Without a
+// leader, a client is pending, and its input is not read. After a change of leadership,
+// clients without a command in progress are resumed by the new leader (resume.go). All
+// other connections are closed, on all members.
 
 // DefaultLeaderTimeout is the default time that a client waits for a leader.
 const DefaultLeaderTimeout = 10 * time.Second
@@ -28,15 +28,15 @@ type Cluster struct {
 	Dial func(leader uint64) (io.ReadWriteCloser, error)
 
 	// LeaderTimeout is the time that a client waits for a leader before the server closes
-	// its connection. If there has been no leader for longer, clients do not wait. Zero
-	// means DefaultLeaderTimeout.
+	// its connection. If there has been no leader for longer than that, new clients do
+	// not wait. Zero means DefaultLeaderTimeout.
 	LeaderTimeout time.Duration
 
-	// Heard returns the other members from which this member has heard since it leads. A
-	// new leader waits for their clients. It can be nil.
+	// Heard returns the other members from which this member has heard since it became
+	// the leader. A new leader waits for their clients. Heard can be nil.
 	Heard func() []uint64
 
-	// Stats returns the cluster's lines of the stats reply, for a client of the given
+	// Stats returns the cluster's entries in the stats reply, for a client of the given
 	// member. It is called within turns.
 	Stats func(asked uint64) []wire.Stat
 }
@@ -45,10 +45,10 @@ type Cluster struct {
 type Leadership struct {
 	Leader uint64 // id of the leader; 0 means none
 	Term   uint64
-	Epoch  uint64 // it is 0 unless this member is the active leader
+	Epoch  uint64 // 0 unless this member is the active leader
 }
 
-// here reports whether this member is the active leader: it serves clients.
+// here reports whether this member is the active leader, which serves clients.
 func (l Leadership) here() bool { return l.Epoch != 0 }
 
 var (
@@ -56,8 +56,8 @@ var (
 	errNoLeader   = errors.New("the cluster has had no leader for too long")
 )
 
-// Follow sets the current leader. If it has changed, Follow closes the connections of all
-// clients except pending ones, and returns when no further request of theirs can be
+// Follow sets the current leader. If it has changed, Follow suspends or disconnects all
+// clients except pending ones, and returns when none of their earlier requests can be
 // applied.
 func (s *Server) Follow(lead Leadership) {
 	s.mu.Lock()
@@ -106,9 +106,10 @@ func (s *Server) leadership() Leadership {
 	return s.mu.lead
 }
 
-// leaderDeadline returns the time at which the connection of a pending client that came
-// at the given time is closed. If no leader has been known for Cluster.LeaderTimeout,
-// that is at once, because the member is isolated.
+// leaderDeadline returns the time at which the connection of a pending client is closed.
+// came is the time at which the client connected. If no leader has been known for
+// Cluster.LeaderTimeout, the connection is closed at once, because the member is
+// isolated.
 func (s *Server) leaderDeadline(came int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +117,8 @@ func (s *Server) leaderDeadline(came int64) int64 {
 }
 
 // converse starts the local conversation of a pending client and passes it to the loop
-// that serves it, unless the leadership has changed. If the server stops, that loop might
-// have ended, and this loop is about to end the client.
+// that serves it, unless the leadership has changed. If the server is stopping, that loop
+// might have ended, so this loop ends the client.
 func (s *Server) converse(c *socket) error {
 	if c.proxied != nil {
 		if err := s.identify(c, c.proxied, c.proxied.Identity); err != nil {
@@ -134,8 +135,8 @@ func (s *Server) converse(c *socket) error {
 	return nil
 }
 
-// follows reports whether lead is still current, and records that the client belongs to
-// it.
+// follows reports whether lead is still current. If so, it records that the client
+// belongs to it.
 func (s *Server) follows(lead Leadership, c *socket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

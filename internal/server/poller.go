@@ -27,7 +27,7 @@ type Poller interface {
 	Close()
 }
 
-// A wakeup is the Poller of a loop that has only streams, which wake it.
+// A wakeup is the Poller of a loop without kernel sockets. Its streams wake it.
 type wakeup chan struct{}
 
 func newWakeup() (Poller, error) { return make(wakeup, 1), nil }
@@ -61,14 +61,14 @@ func (b wakeup) Wait(timeout time.Duration) []epoll.Event {
 func (b wakeup) Wake() {
 	select {
 	case b <- struct{}{}:
-	default: // repeated
+	default: // the loop is already awake
 	}
 }
 
-// clients holds the sockets of an event loop by index. The poller reports sockets by this
-// index.
+// clients contains the sockets of an event loop by index. The poller reports sockets by
+// this index.
 type clients struct {
-	all  []*socket // nil: free
+	all  []*socket // a free index contains nil
 	free []int
 }
 

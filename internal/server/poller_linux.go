@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// systemPoller is the Poller for the kernel's sockets.
+// systemPoller is the Poller for kernel sockets.
 type systemPoller struct{ *epoll.Poller }
 
 func newSystemPoller() (Poller, error) {
@@ -64,7 +64,7 @@ func (s *socket) user() access.UnixUser {
 	return socketUser(int(fd))
 }
 
-// setDeadAfter makes the kernel close a TCP connection whose peer acknowledges nothing
+// setDeadAfter makes the kernel close a TCP connection if the peer acknowledges no data
 // for d.
 func setDeadAfter(fd int, d time.Duration) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds())) // ignore the error of a Unix socket or a closed connection

@@ -17,19 +17,19 @@ import (
 // A proxiedClient is a client of another member. That member describes it at the start of
 // the stream:
 //
-//	u16 (big-endian) the length of the JSON that follows; then what the client sends
+//	u16 (big-endian) the length of the JSON that follows; then the client's input
 //
 // The member with the client's socket handles encryption and identifies the client. The
 // leader decides its rights and limits by the name of the identity.
 type proxiedClient struct {
-	Member     uint64 `json:"member"`             // member with the client's connection
+	Member     uint64 `json:"member"`             // member to which the client is connected
 	Address    string `json:"address,omitempty"`  // IP and port; empty for a Unix socket
 	Identity   string `json:"identity,omitempty"` // empty if unknown
 	Required   bool   `json:"required,omitempty"` // see access.ListenerPolicy
 	TokenInPut bool   `json:"token_in_put,omitempty"`
 
 	Marks bool   `json:"marks,omitempty"` // the member can use marks
-	Term  uint64 `json:"term,omitempty"`  // in which the member knows the leader
+	Term  uint64 `json:"term,omitempty"`  // term of the leader, as seen by the member
 }
 
 // A streamHeader is the first message of a member on a stream.
@@ -39,7 +39,7 @@ type streamHeader struct {
 	Note      []byte `json:"note,omitempty"`
 	State     []byte `json:"state,omitempty"`
 	Elapsed   int64  `json:"elapsed,omitempty"`   // ns since the state arrived
-	Announces *int   `json:"announces,omitempty"` // there is no client: the number of clients that are resumed
+	Announces *int   `json:"announces,omitempty"` // the number of clients to resume; the stream has no client
 }
 
 // maxProxyHeader is the maximum size of a proxied client's description, in bytes.
@@ -48,7 +48,7 @@ const maxProxyHeader = 60 << 10
 // proxyHeaderTimeout is the maximum time until the description arrives.
 const proxyHeaderTimeout = 10 * time.Second
 
-// describe describes a client to the leader.
+// describe returns the description of a client for the leader.
 func (a *acceptor) describe(c *socket, id *access.Identity, known bool) proxiedClient {
 	v := proxiedClient{Member: a.srv.opt.Cluster.ID, Required: a.terms.Required, TokenInPut: a.terms.TokenInPut}
 	if known {
@@ -108,7 +108,7 @@ func (v proxiedClient) addr() net.Addr {
 }
 
 // ServeProxied serves the stream of a client that another member forwards. If this member
-// does not lead, the client is pending until it does.
+// is not the leader, the client is pending until it is.
 func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	if !s.begin() {
 		stream.Close()
@@ -147,7 +147,7 @@ func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
 	if st, ok := conn.(Stream); ok {
 		return st
 	}
-	return s.newPump(conn.(net.Conn)) // a test's
+	return s.newPump(conn.(net.Conn)) // a test's connection
 }
 
 // identify admits a client with the name of an identity, or "".
@@ -160,7 +160,7 @@ func (s *Server) identify(c *socket, v *proxiedClient, identity string) error {
 	return nil
 }
 
-// askedMember returns the member that a client is connected to.
+// askedMember returns the member to which a client is connected.
 func (s *Server) askedMember(asker conversation.Owner) uint64 {
 	if c, ok := asker.(*socket); ok && c.proxied != nil {
 		return c.proxied.Member

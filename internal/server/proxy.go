@@ -10,35 +10,36 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// leaderRetry is the pause before a member retries to reach the leader for a client.
+// leaderRetry is the pause before another attempt to reach the leader for a client.
 const leaderRetry = 250 * time.Millisecond
 
 // A proxy is the state of a client whose commands another member executes. It belongs to
-// the first loop of a member that does not lead. The client is pending until there is a
+// the first loop of a member that is not the leader. The client is pending until it has a
 // stream to the leader. Then the loop copies the client's bytes to the stream, and the
 // leader's replies to the client.
 type proxy struct {
 	socket  *socket
 	loop    *loop // set by join
-	came    int64 // ns; when it began to wait for a leader
+	came    int64 // time in ns at which the client started to wait for a leader
 	header  proxiedClient
 	retryAt int64 // time in ns of the next attempt to reach the leader; 0 if none has failed
 	stream  Stream
-	reason  error // why the connection ends
+	reason  error // reason for ending the connection
 
 	input   []byte // client's bytes that the stream has not accepted
 	replies []byte // leader's bytes that the client has not accepted
-	shut    bool   // the client sends no more, and the leader knows
-	doubt   bool   // a lost leader might end the stream until doubtTime after came
-	head    uint16 // bytes of input that describe the client
+	shut    bool   // the client sends nothing more, and the leader has been notified
+	doubt   bool   // a lost leader can still end the stream, until doubtTime after came
+	head    uint16 // number of bytes of input that describe the client
 
-	last     *suspended // the client's state at its last leader; nil: it had none
-	sent     []byte     // of the client, that the leader may not have used
-	sentFrom uint64     // the position of sent in all that the stream got
+	last     *suspended // the client's state at its last leader; nil if it had none
+	sent     []byte     // input of the client that the leader might not have used
+	sentFrom uint64     // position of sent in the input of the stream
 	holding  conversation.Holding
 }
 
-// route decides whether a pending client is served here, by the leader, or stays pending.
+// route decides whether a pending client is served here, is served by the leader, or
+// stays pending.
 func (p *proxy) route() {
 	l, s := p.loop, p.socket
 	switch lead := l.srv.leadership(); {
@@ -57,9 +58,9 @@ func (p *proxy) route() {
 		}
 	case lead.Leader == 0, lead.Leader == l.srv.opt.Cluster.ID:
 		p.pend()
-	case s.proxied != nil: // its member already knows the new leader, or still has the old one
+	case s.proxied != nil: // its member already has the new leader, or still has the old one
 		p.pend()
-	case lead.Term == p.header.Term && l.now < p.retryAt: // this leader was lost
+	case lead.Term == p.header.Term && l.now < p.retryAt: // the connection to this leader was lost
 		p.pend()
 	default:
 		p.dial(lead)
@@ -172,7 +173,7 @@ func (p *proxy) passOn() {
 		head := min(n, int(p.head))
 		p.head -= uint16(head)
 		p.keepSent(p.input[head:n])
-		if err != nil { // its replies may still come, and reading them reports the error
+		if err != nil { // replies can still arrive, and reading them returns the error
 			p.input = slices.Clone(p.input)
 		} else if n < len(p.input) {
 			p.input = slices.Clone(p.input[n:])
@@ -226,8 +227,8 @@ func (p *proxy) passBack() {
 	p.expect()
 }
 
-// stop signals the leader the end of the client's input. The leader still answers earlier
-// commands.
+// stop passes the end of the client's input to the leader. The leader still answers
+// earlier commands.
 func (p *proxy) stop() {
 	p.shut = true
 	if len(p.input) == 0 {
@@ -237,10 +238,11 @@ func (p *proxy) stop() {
 }
 
 // conclude passes the last replies of a leader that has ended its stream to the client's
-// local conversation. That writes them and lingers, as if it had executed the commands.
+// local conversation. The conversation writes them and lingers, as if it had executed the
+// commands.
 func (p *proxy) conclude() {
 	l, s := p.loop, p.socket
-	for { // no more than the stream holds
+	for { // the stream contains a limited number of bytes
 		n, err := p.stream.TryRead(l.scratch())
 		if err == io.EOF {
 			break
@@ -300,8 +302,8 @@ func (p *proxy) end(reason error) {
 // scratch returns a buffer for forwarded bytes.
 func (l *loop) scratch() []byte { return l.in[len(l.in):][:readSize] }
 
-// endsFirst reports disconnected clients to the leader before it forwards later input of
-// other clients.
+// endsFirst forwards the disconnects of clients to the leader before later input of other
+// clients.
 func (l *loop) endsFirst() {
 	for i, ev := range l.events {
 		if ev.Index < 0 || !ev.Events.Has(epoll.HalfClosed|epoll.HungUp|epoll.Failed) {

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	pumpWindow = 64 << 10 // bytes that a pump reads ahead of the loop, and writes behind it
+	pumpWindow = 64 << 10 // number of bytes that a pump reads ahead of the loop, and writes behind it
 
 	// pumpPiece is the maximum number of bytes that a pump reads or writes at a time. A
-	// client that reads a piece within StallTimeout makes progress.
+	// client makes progress if it reads a piece within StallTimeout.
 	pumpPiece = 4 << 10
 
-	// pumpLinger is the time after Close in which a client can read the remaining
+	// pumpLinger is the time after Close for which a client can read the remaining
 	// replies.
 	pumpLinger = time.Minute
 )
 
-// A pump makes a Stream of a connection that no loop can poll: on systems without epoll,
-// where epoll fails, and in tests. One goroutine reads ahead of the loop, and one writes
-// behind it.
+// A pump turns a connection that no loop can poll into a Stream: on systems without
+// epoll, where epoll fails, and in tests. One goroutine reads ahead of the loop, and
+// another writes behind it.
 type pump struct {
 	nc    net.Conn
-	below net.Conn // nc, or the connection below its TLS
+	below net.Conn // nc or, with TLS, the connection below it
 
 	mu      sync.Mutex
 	changed sync.Cond
 	notify  func()
-	in      []byte // in[at:] was read from the connection, and not from the pump
+	in      []byte // in[at:] was read from the connection, and has not been read from the pump
 	at      int
 	inErr   error  // error that ended reading
-	out     []byte // to be written
-	writing int    // bytes before those that a Write is under way with
+	out     []byte // bytes to write
+	writing int    // number of bytes before out that are being written
 	outErr  error  // error that ended writing
 	shut    bool   // CloseWrite was called
 	closed  bool   // Close was called
@@ -130,7 +130,7 @@ func (p *pump) write() {
 // closeWrite half-closes a connection if it supports that.
 func closeWrite(nc net.Conn) {
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite() // reading a failed connection also returns the error
+		half.CloseWrite() // a read of a failed connection returns the error, too
 	}
 }
 

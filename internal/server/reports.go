@@ -21,16 +21,16 @@ import (
 type reports struct {
 	log      *slog.Logger
 	refusals *ratelog.Logger
-	puts     *ratelog.Logger // logs puts refused because of size or form
+	puts     *ratelog.Logger // logs puts refused because of their size or form
 	changes  *ratelog.Logger
 	onChange atomic.Pointer[func(*Change)]
-	foreign  rate.Sometimes // not a line for each client that speaks another protocol
+	foreign  rate.Sometimes // limits the lines about clients that speak another protocol
 	full     rate.Sometimes
 
-	crowded atomic.Uint64 // connections beyond their address's limit
-	evicted atomic.Uint64 // connections that held too much memory
+	crowded atomic.Uint64 // connections refused because their address had too many
+	evicted atomic.Uint64 // connections closed because they used too much memory
 
-	// Refused for lack of rights.
+	// Numbers of refusals for lack of rights.
 	refusedConnections, refusedCommands atomic.Uint64
 }
 
@@ -45,7 +45,7 @@ func newReports(log *slog.Logger) *reports {
 	}
 }
 
-// nameOf returns a client's address, or nothing if the address will not be logged.
+// nameOf returns a client's address, or "" if the address must not be logged.
 func (r *reports) nameOf(client net.Addr) string {
 	if !r.log.Enabled(context.Background(), slog.LevelDebug) {
 		return ""
@@ -120,7 +120,7 @@ func (r *reports) Refused(client, identity, what string, tubes ...string) {
 // A Change is the effect of a command on a tube or on many jobs.
 type Change struct {
 	Command, Identity, Client string
-	About                     []any // names and values, as for the log
+	About                     []any // names and values of log attributes
 }
 
 // OnChange makes f receive logged changes through the protocol. f is called within turns

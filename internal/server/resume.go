@@ -13,22 +13,22 @@ import (
 )
 
 // A client without a command in progress survives a change of leader. The state of its
-// session is where its socket is: the leader sends it after the replies as a mark of the
-// stream, or keeps it for its own clients. At the next leader the client is resumed: it
-// gets a new session and claims the jobs that it holds.
+// session is kept where its socket is: the leader sends the state as a mark in the
+// stream, after the replies, or keeps it for its own clients. The next leader resumes the
+// client: it opens a new session, which claims the jobs that the client holds.
 //
-// A new leader gathers: it executes no command before the other members have announced
-// and sent their clients, or gatherTime is over. Then it resumes all of them. Claims come
-// before any command, so no job that is claimed is at another client. Of two claims for a
-// job, the later reservation wins.
+// A new leader gathers: it executes no command until the other members have announced and
+// sent their clients, or until gatherTime has passed. Then it resumes all of them. Claims
+// precede all commands, so no claimed job is held by another client. If two clients claim
+// a job, the later reservation wins.
 
 // gatherTime is the maximum time that a new leader waits for the other members' clients.
 const gatherTime = 300 * time.Millisecond
 
 const gatherTick = 10 * time.Millisecond
 
-// doubtTime is the maximum time that a member waits for the last words of an old leader,
-// which has input of a client that it might not have used.
+// doubtTime is the maximum time for which a member waits for the end of an old leader's
+// stream if the leader might not have used all input of a client.
 const doubtTime = 200 * time.Millisecond
 
 // A marker is a Stream with marks.
@@ -39,20 +39,21 @@ type marker interface {
 	Lose()
 }
 
-// A suspended client had this state at its last leader. state starts with the term.
+// A suspended is the state of a client at its last leader. state starts with the term.
 type suspended struct {
 	note, state []byte
-	at          int64 // ns, as Server.now; when the state arrived
+	at          int64 // time in ns, as in Server.now, at which the state arrived
 }
 
-// An arrival counts the clients of another member that are to be resumed.
+// An arrival counts the clients to resume from another member.
 type arrival struct {
 	term      uint64
 	arrived   int
-	announced int // -1: not yet
+	announced int // -1 if the member has not announced the number
 }
 
-// arrive counts clients that arrive from a member, or notes the number that it announces.
+// arrive counts clients that arrive from a member, or records the number that the member
+// announces.
 func (s *Server) arrive(member, term uint64, arrived, announced int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +87,7 @@ func (s *Server) hasGathered(term uint64, members []uint64) bool {
 	return true
 }
 
-// gather waits for the other members' clients. Then it lets the first loop resume them.
+// gather waits for the other members' clients. Then it makes the first loop resume them.
 func (s *Server) gather(lead Leadership) {
 	defer s.wg.Done()
 	began := s.now()
@@ -110,17 +111,17 @@ func (s *Server) gather(lead Leadership) {
 	loops := s.mu.loops.all
 	s.mu.gathering = s.mu.gathering && len(loops) > 0
 	s.mu.Unlock()
-	if len(loops) == 0 { // there is no client yet
+	if len(loops) == 0 { // no client has connected
 		s.broker.Decide((*engine.Engine).EndClaims)
 		return
 	}
 	loops[0].inbox.endGathering(gathering{lead, began})
 }
 
-// A gathering is over: a new leader has its clients.
+// A gathering is over when a new leader has its clients.
 type gathering struct {
 	lead  Leadership
-	began int64 // ns
+	began int64 // time in ns
 }
 
 // endGathering resumes all pending clients that have a state, and routes the others.
@@ -155,15 +156,15 @@ func (l *loop) endGathering(g gathering) {
 	}
 }
 
-// A resuming client is about to get its session.
+// A resuming is a client whose session is being opened again.
 type resuming struct {
 	*socket
 	*conversation.Resumption
 	input []byte
 }
 
-// resume resumes pending clients at this leader. all is set at the end of the gathering.
-// It returns the number of clients and of refused claims.
+// resume resumes pending clients on this leader. all is true at the end of the gathering.
+// It returns the number of resumed clients and the number of refused claims.
 func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 	s := l.srv
 	var clients []resuming
@@ -237,7 +238,8 @@ func (l *loop) resume(sockets []*socket, all bool) (resumed, refused int) {
 }
 
 // startResuming takes clients out of the loop of pending clients. It returns false if
-// this member no longer leads or the server stops. Follow then waits for these clients.
+// this member is no longer the leader or if the server stops. After it has returned true,
+// Follow waits for these clients.
 func (s *Server) startResuming(clients []resuming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +273,7 @@ func claimReason(o engine.Outcome) int {
 // stepsPerTurn is the number of sessions, claims and waits that a turn resumes.
 const stepsPerTurn = 200
 
-// steps are executed in a turn.
+// steps are functions to execute in a turn.
 type steps []func(e *engine.Engine, now int64)
 
 // Apply implements broker.Request.
@@ -283,7 +285,7 @@ func (t steps) Apply(e *engine.Engine, now int64) (later int64) {
 	return now - 1
 }
 
-// resumption returns the state of a pending client, and the term in which it had that.
+// resumption returns the state of a pending client, and the term of that state.
 func (p *proxy) resumption(now int64) (r *conversation.Resumption, term uint64, err error) {
 	last := p.last
 	state := last.state
@@ -307,8 +309,8 @@ func (s *Server) reenter(c *socket, identity string) error {
 	return s.identify(c, v, cmp.Or(identity, v.Identity))
 }
 
-// record passes on the state of a client's session if it has changed and no command is in
-// progress.
+// record stores the state of a client's session, or sends it to the client's member, if
+// it has changed and no command is in progress.
 func (l *loop) record(s *socket) {
 	note, state, unused, ok := s.Record()
 	if !ok {
@@ -331,8 +333,8 @@ func (l *loop) record(s *socket) {
 	}
 }
 
-// suspend makes a client of this leader, which leads no longer, a pending one. If a
-// command is in progress, it ends the connection.
+// suspend makes a client pending when this member is no longer the leader. If a command
+// is in progress, it ends the connection.
 func (l *loop) suspend(s *socket) {
 	l.record(s)
 	if s.proxied != nil {
@@ -351,7 +353,7 @@ func (l *loop) suspend(s *socket) {
 	p := s.origin
 	n := &socket{srv: s.srv, fd: s.fd, client: s.client, buffer: s.buffer, proxy: p, origin: p}
 	n.Conversation = conversation.New(&l.srv.shared, n, l.srv.nameOf(n.client))
-	if s.suspended != nil { // else it has executed nothing since it was resumed
+	if s.suspended != nil { // otherwise it has executed nothing since it was resumed
 		p.last = s.suspended
 	} else if p.last == nil {
 		p.last = new(suspended)
@@ -369,7 +371,7 @@ func (l *loop) suspend(s *socket) {
 	srv.mu.left.Broadcast()
 }
 
-// lose ends the stream of a proxied client that has no command in progress, so that its
+// lose ends the stream of a proxied client without a command in progress, so that its
 // member finds another leader for it.
 func (l *loop) lose(s *socket, reason error) {
 	if m, ok := s.fd.(streamSocket).Stream.(marker); ok {
@@ -378,20 +380,21 @@ func (l *loop) lose(s *socket, reason error) {
 	l.end(s, reason)
 }
 
-// detach takes a socket that stays open out of the loop.
+// detach removes a socket from the loop without closing it.
 func (l *loop) detach(s *socket) {
 	if v, ok := s.fd.(streamSocket); ok {
 		v.Notify(func() {})
 	} else {
-		l.poll.Remove(s.fd) // reading reports the error of a connection that has failed
+		l.poll.Remove(s.fd) // reads report the error of a failed connection
 	}
 	l.timers.remove(s)
 	l.free(s)
 	s.listed = false
 }
 
-// lose makes a client pending whose leader is lost. If a command might be in progress, it
-// waits for the end of the stream, at most doubtTime, and then ends the client.
+// lose makes a client pending after its leader is lost. If a command might be in
+// progress, it waits up to doubtTime for the end of the stream, and then disconnects the
+// client.
 func (p *proxy) lose(reason error) {
 	l, s := p.loop, p.socket
 	m, ok := p.stream.(marker)
@@ -404,7 +407,7 @@ func (p *proxy) lose(reason error) {
 		p.replies = append(p.replies, l.scratch()[:n]...)
 		n, err = p.stream.TryRead(l.scratch())
 	}
-	given := reason == errLost || err == errLost // the leader has not executed what the last mark excludes
+	given := reason == errLost || err == errLost // the leader has not executed the input after the last mark
 	note, state, at, rests := m.LastMark()
 	used := m.Used()
 	delivered := true
@@ -420,7 +423,7 @@ func (p *proxy) lose(reason error) {
 			return
 		}
 		l.end(s, reason)
-		l.inbox.announceClients() // one less
+		l.inbox.announceClients() // there is one client less
 		return
 	}
 	unused := p.sent[used-p.sentFrom:]
@@ -441,7 +444,8 @@ func (p *proxy) lose(reason error) {
 // errLost is mux.ErrLost.
 const errLost = syscall.ECONNABORTED
 
-// keepSent keeps a copy of input that was sent to the leader, until a mark excludes it.
+// keepSent keeps a copy of the input that is sent to the leader, until a mark confirms
+// it.
 func (p *proxy) keepSent(b []byte) {
 	if _, ok := p.stream.(marker); !ok {
 		return
@@ -450,7 +454,7 @@ func (p *proxy) keepSent(b []byte) {
 	p.sent = append(p.sent, b...)
 }
 
-// trimSent drops the input that the leader has used.
+// trimSent discards the input that the leader has used.
 func (p *proxy) trimSent() {
 	m, ok := p.stream.(marker)
 	if !ok || len(p.sent) == 0 {
@@ -463,7 +467,7 @@ func (p *proxy) trimSent() {
 	}
 }
 
-// inDoubt returns the number of clients that wait for the last words of an old leader.
+// inDoubt returns the number of clients that wait for the end of an old leader's stream.
 func (l *loop) inDoubt() (n int) {
 	for _, c := range l.clients.all {
 		if c != nil && !c.closing && c.proxy != nil && c.proxy.doubt {
@@ -473,8 +477,8 @@ func (l *loop) inDoubt() (n int) {
 	return n
 }
 
-// announce sends the leader the number of clients that this member has sent it, or will
-// send it soon.
+// announce sends the leader the number of clients that this member has sent to it, or is
+// going to send.
 func (l *loop) announce() {
 	if !l.srv.hasOtherLeader() {
 		return

@@ -68,16 +68,16 @@ import (
 )
 
 const (
-	DefaultMaxJobSize   = wire.DefaultMaxBody // bytes
+	DefaultMaxJobSize   = wire.DefaultMaxBody // in bytes
 	DefaultMaxConns     = 65536
 	DefaultStallTimeout = time.Minute
-	DefaultMaxBuffers   = 512 << 20 // bytes
+	DefaultMaxBuffers   = 512 << 20 // in bytes
 
 	// MaxJobSizeLimit is the largest value of Options.MaxJobSize, in bytes.
 	MaxJobSizeLimit = wire.LargestMaxBody
 )
 
-// Options configures a Server. The zero value means the defaults of the constants.
+// Options configures a Server. The zero value selects the defaults.
 type Options struct {
 	// MaxJobSize is the maximum size of a body in bytes, at most MaxJobSizeLimit. Zero
 	// means DefaultMaxJobSize; a negative number allows empty bodies only.
@@ -98,7 +98,7 @@ type Options struct {
 	// holds a job is closed. Zero means never, as in beanstalkd.
 	IdleTimeout time.Duration
 
-	// StallTimeout is the time after which a client is disconnected that makes no
+	// StallTimeout is the time after which the server disconnects a client that makes no
 	// progress within a command or with its replies, accurate to a quarter. Progress is 4
 	// KiB or the end of the command. Zero means DefaultStallTimeout, and a negative
 	// number means never.
@@ -117,13 +117,13 @@ type Options struct {
 	// processors that Go uses (doc/decisions/0007).
 	Loops int
 
-	// SlowSync is the average duration of a sync from which a loop serves other clients
+	// SlowSync is the average sync duration above which a loop serves other clients
 	// during a sync instead of waiting for it. Zero means 5 ms. With a negative number,
 	// loops never wait.
 	SlowSync time.Duration
 
-	// Logger receives events of connections at level debug, and messages for operators
-	// above it. It can be nil.
+	// Logger receives connection events at level debug, and messages for operators at
+	// higher levels. It can be nil.
 	Logger *slog.Logger
 
 	// Trace logs each command and reply, at level debug.
@@ -156,14 +156,14 @@ type Server struct {
 	access *access.Control
 
 	restricted atomic.Bool     // at least one listener restricts its clients
-	running    context.Context // until Shutdown, which cancels it with mu locked
+	running    context.Context // canceled by Shutdown with mu locked
 	stopping   context.CancelFunc
-	aborting   context.Context // until Shutdown's context ends
+	aborting   context.Context // canceled when Shutdown's context ends
 	abort      context.CancelFunc
 
-	gathered      chan struct{}                    // has something when arrivals have changed
-	resumed       atomic.Int64                     // clients
-	claimsRefused [len(claimReasons)]atomic.Uint64 // claims
+	gathered      chan struct{}                    // receives a token when arrivals have changed
+	resumed       atomic.Int64                     // number of resumed clients
+	claimsRefused [len(claimReasons)]atomic.Uint64 // number of refused claims, by reason
 
 	*reports
 	acceptors acceptors // its lock comes before mu
@@ -176,15 +176,15 @@ type Server struct {
 		loops     loops
 		entering  []*socket // clients on their way to their loops, without a session
 		sockets   int       // number of clients with local conversations
-		left      sync.Cond // signaled when there is one less
+		left      sync.Cond // signaled when sockets has decreased
 
 		// The state of a cluster member.
 		lead     Leadership
 		leads    uint32 // number of changes of lead
-		resuming bool   // the first loop resumes clients, which are on their way to their loops
-		alone    int64  // time in ns since which no leader is known; engine.Never if there is one
+		resuming bool   // the first loop is resuming clients, which are on their way to their loops
+		alone    int64  // time in ns since which no leader has been known; engine.Never if there is a leader
 
-		gathering bool               // this member leads, and waits for the clients of the others
+		gathering bool               // this member is the leader, and waits for the clients of the others
 		arrivals  map[uint64]arrival // by member
 	}
 	wg sync.WaitGroup // counts all goroutines
@@ -235,8 +235,8 @@ func New(b *broker.Broker, opt Options) *Server {
 func (s *Server) MaxJobSize() int { return s.opt.MaxJobSize }
 
 // Drain makes the server answer puts with DRAINING, until Undrain or, in a cluster, until
-// this member no longer leads. If the member does not lead, Drain returns false and
-// changes nothing.
+// this member is no longer the leader. If the member is not the leader, Drain returns
+// false and changes nothing.
 func (s *Server) Drain() bool {
 	decides := s.broker.Decide((*engine.Engine).Drain)
 	if decides {
@@ -245,8 +245,8 @@ func (s *Server) Drain() bool {
 	return decides
 }
 
-// Undrain makes the server accept puts again. It returns false if the member does not
-// lead.
+// Undrain makes the server accept puts again. It returns false if the member is not the
+// leader.
 func (s *Server) Undrain() bool {
 	decides := s.broker.Decide((*engine.Engine).Undrain)
 	if decides {
@@ -265,7 +265,8 @@ var (
 // open.
 func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(l) }
 
-// now returns the clock of the connections' limits, in ns since the server was created.
+// now returns the time on the clock of the connections' limits: ns since the server was
+// created.
 func (s *Server) now() int64 { return int64(time.Since(s.begun)) }
 
 // Shutdown closes the listeners and then each connection, after it has executed its

@@ -5,7 +5,7 @@ import "sync"
 // slots limits the number of connections. Each connection has a slot from its accept to
 // its close. While all slots are taken, the server accepts no client, and new clients
 // wait in the backlog of the listening socket. So a client that replaces its connection
-// never exceeds the limit.
+// does not exceed the limit.
 type slots struct {
 	sync.Mutex
 	reports *reports
@@ -13,7 +13,7 @@ type slots struct {
 	taken   int
 	freed   sync.Cond // signaled when a slot is free, or the server stops
 	wanted  *loop     // loop that must accept when a slot is free, or nil
-	closed  bool      // the server stops
+	closed  bool      // the server is stopping
 }
 
 // full reports whether all slots are taken.
@@ -23,9 +23,9 @@ func (s *slots) full() bool {
 	return s.taken >= s.limit
 }
 
-// take takes a slot for a connection that is about to be accepted. If none is free, it
-// logs a warning and returns false, and a later free makes the first loop accept. It also
-// returns false when the server stops.
+// take takes a slot for a connection that is about to be accepted. If no slot is free, it
+// logs a warning and returns false, and the next call of free makes the first loop
+// accept. It also returns false if the server is stopping.
 func (s *slots) take(first *loop) bool {
 	s.Lock()
 	defer s.Unlock()
@@ -41,8 +41,8 @@ func (s *slots) take(first *loop) bool {
 	return true
 }
 
-// wait waits for a slot for an accepted connection. It returns false when the server
-// stops.
+// wait waits for a slot for an accepted connection. It returns false if the server is
+// stopping.
 func (s *slots) wait() bool {
 	s.Lock()
 	defer s.Unlock()

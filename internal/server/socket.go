@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A socket is a client of a loop. The loop drives its conversation, or forwards its bytes
-// to the leader of the cluster.
+// A socket is a client's connection in a loop. The loop drives its conversation, or
+// forwards its bytes to the leader of the cluster.
 type socket struct {
 	conversation.Conversation
 
@@ -24,31 +24,31 @@ type socket struct {
 	proxied *proxiedClient // set for a client of another member
 	loop    *loop
 	index   int    // in loop.clients
-	leads   uint32 // Server.mu.leads when it came, or when its leader was reached
+	leads   uint32 // Server.mu.leads when the client connected, or when its leader was reached
 
-	proxy *proxy // nil if the conversation is local, or the leader has ended it
-	here  bool   // its conversation is, or was, with the engine here
+	proxy *proxy // nil if the conversation is local, or if the leader has ended it
+	here  bool   // the engine that serves the conversation is, or was, on this member
 
-	origin    *proxy     // the proxy that it was; nil for a proxied client
-	term      uint64     // of the leadership, if it is served here
-	taken     uint64     // bytes that were read, of the stream of a proxied client
-	suspended *suspended // the last state of a client that is not proxied
+	origin    *proxy     // the previous proxy of the socket; nil for a proxied client
+	term      uint64     // term of the leadership, if the client is served here
+	taken     uint64     // number of bytes read from the stream of a proxied client
+	suspended *suspended // last state of a client that is not proxied
 	entering  bool       // in Server.mu.entering, which mu guards
-	joining   bool       // it has a session, and is on its way to its loop
-	early     bool       // its wait has ended before it has reached the loop
-	dismissal error      // reason of a dismissal before it has reached the loop, or nil
+	joining   bool       // the socket has a session, and is on its way to its loop
+	early     bool       // the wait of the client ended before the socket reached the loop
+	dismissal error      // reason of a dismissal before the socket reached the loop, or nil
 
-	watched int  // index in hangups.watched, from 1; 0 means none. The lock of hangups guards these
+	watched int  // index in hangups.watched, from 1; 0 if absent. The lock of hangups guards watched and hungUp
 	hungUp  bool // in hangups.pending
 
 	waitErr error // error of Settled; set before the socket is posted
 
 	// Owned by the loop.
 	interest  epoll.Events // events that the poller reports
-	iteration uint64       // the last in which it was served, or became Ready
+	iteration uint64       // the last iteration in which it was served or became Ready
 	listed    bool         // in loop.runnable or loop.deferred
 	closing   bool         // must be closed
-	counts    bool         // whether its buffer counts for the memory of all clients
+	counts    bool         // its buffer counts toward the memory of all clients
 	timer     timer
 }
 
@@ -95,8 +95,8 @@ func (s *socket) isEncrypted() bool {
 	return ok
 }
 
-// isIn reports whether a loop has the socket. A pending socket can have been passed to
-// another loop, or wait for this loop to open its session.
+// isIn reports whether a loop has the socket. A pending socket might have been passed to
+// another loop, or might wait until this loop opens its session.
 func (s *socket) isIn(l *loop) bool { return s.loop == l && l.clients.all[s.index] == s }
 
 // Dismiss implements conversation.Owner.
@@ -157,14 +157,15 @@ func (l *loop) end(s *socket, reason error) {
 // remove passes a socket whose conversation is over to closeSome.
 func (l *loop) remove(s *socket) {
 	if s.closing {
-		return // it had two tasks in one batch, or an event since
+		return // the socket has two tasks in one batch, or has had an event since
 	}
 	s.closing = true
 	l.timers.remove(s)
 	l.closing = append(l.closing, s)
 }
 
-// closeSome closes some of the removed sockets. They keep their slots until then.
+// closeSome closes some of the removed sockets. A socket keeps its slot until it is
+// closed.
 func (l *loop) closeSome() {
 	n := min(len(l.closing), closesPerBatch)
 	for _, s := range l.closing[:n] {
@@ -192,7 +193,8 @@ func (l *loop) free(s *socket) {
 	l.clients.remove(s.index)
 }
 
-// stop ends the connections, at once or when the clients have all their replies.
+// stop ends the connections, either at once or when their clients have received all
+// replies.
 func (l *loop) stop() {
 	for _, s := range l.clients.all {
 		switch {
@@ -209,15 +211,14 @@ func (l *loop) stop() {
 	}
 }
 
-// changeLeader ends all connections that are older than the change of leadership. It
-// routes pending clients, which have waited for that change. A stream stays until another
-// leader is known: its leader can return, or still has to tell which input it has not
-// used.
+// changeLeader ends all connections that are older than the change of leadership, and
+// routes pending clients, which wait for it. A stream stays open until another leader is
+// known: its leader can return, or can still report the input that it has not used.
 func (l *loop) changeLeader() {
 	lead := l.srv.leadership()
 	for _, s := range l.clients.all {
 		switch {
-		case s == nil || s.closing || s.leads >= l.ending.leads || l.ending.abort: // stop ends all
+		case s == nil || s.closing || s.leads >= l.ending.leads || l.ending.abort: // stop ends all connections
 		case s.proxy != nil && s.proxied != nil && l.srv.hasOtherLeader():
 			l.lose(s, errLeadership)
 		case s.proxy != nil && s.proxy.stream == nil:

@@ -20,7 +20,7 @@ import (
 
 // JournalStats contains the state of the journal.
 type JournalStats struct {
-	Health                          string // problem; empty if there is none
+	Health                          string // a problem; empty if there is none
 	Refusal                         string // reason why it refuses changes or new jobs; empty if it accepts them
 	OldestSegment, CurrentSegment   uint64 // sequence numbers
 	Segments                        int
@@ -145,7 +145,7 @@ type Counts struct {
 	RefusedConnections uint64            // connections refused by a listener's requirements
 	RefusedCommands    map[string]uint64 // by reply, such as OUT_OF_MEMORY
 	MaxConnections     int               // the limit
-	Full               bool              // the maximum is reached, and new clients wait
+	Full               bool              // MaxConnections is reached, and new clients wait
 	Buffers            int64             // size of the clients' input and replies in bytes
 	MaxBuffers         int64             // maximum of Buffers; 0 means no limit
 	ClosedForMemory    uint64            // connections closed because of that limit
@@ -155,8 +155,8 @@ type Counts struct {
 	Uptime             time.Duration
 }
 
-// refusalWords contains the replies that refuse a command. Other replies, such as
-// NOT_FOUND, are answers.
+// refusalWords contains the replies that refuse a command. Other unsuccessful replies,
+// such as NOT_FOUND, are ordinary answers.
 var refusalWords = []wire.Word{wire.Unauthorized, wire.OutOfMemory, wire.Draining, wire.JobTooBig, wire.BadFormat, wire.ExpectedCRLF,
 	wire.UnknownCommand, wire.InternalError}
 

@@ -59,8 +59,9 @@ func (s *socket) readiness() (e epoll.Events) {
 	return e & s.interest
 }
 
-// notify makes a stream post the socket to the loop when it has events. endIsHangup
-// reports whether the end of the stream is a hang-up of the client.
+// notify makes a stream pass its socket to the loop when the stream has events.
+// endIsHangup reports whether the end of the stream means that the client has
+// disconnected.
 func (l *loop) notify(s *socket, v Stream, endIsHangup bool) {
 	v.Notify(func() {
 		if _, _, ended := v.Ready(); ended && endIsHangup {
@@ -70,8 +71,8 @@ func (l *loop) notify(s *socket, v Stream, endIsHangup bool) {
 	})
 }
 
-// checkBuffer accounts for the memory of a buffered socket, and lists the socket if it
-// has events.
+// checkBuffer accounts for the memory of a buffered socket, and makes the socket runnable
+// if it has events.
 func (l *loop) checkBuffer(s *socket) {
 	if s.buffer == nil || s.closing {
 		return
@@ -79,7 +80,7 @@ func (l *loop) checkBuffer(s *socket) {
 	if p, held := s.proxy, 0; p != nil && p.stream == nil {
 		l.srv.shared.Memory.Set(&p.holding, s, int64(s.buffer.Held()))
 	} else if p == nil {
-		if !s.interest.Has(epoll.Readable) { // it is not read soon
+		if !s.interest.Has(epoll.Readable) { // the socket will not be read soon
 			held = s.buffer.Held()
 		}
 		if held > 0 || s.counts {

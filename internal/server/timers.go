@@ -8,13 +8,13 @@ import (
 )
 
 // timers is a heap of the sockets whose conversations need Advance, by time. A time can
-// be early, but never late: a conversation that needs Advance later than before keeps its
-// place until the earlier time.
+// be too early, but never too late: if a conversation now needs Advance at a later time,
+// its entry stays until the earlier time.
 type timers []*socket
 
 // A timer is the entry of a socket in timers.
 type timer struct {
-	at    int64 // ns
+	at    int64 // time in ns
 	index int   // index in the heap, from 1; 0 if absent
 }
 
@@ -44,7 +44,7 @@ func (t *timers) remove(s *socket) {
 	}
 }
 
-// take removes the sockets whose time has come, and calls f for each.
+// take removes the sockets whose timers have fired, and calls f for each.
 func (t *timers) take(now int64, f func(*socket)) {
 	for len(*t) > 0 && (*t)[0].timer.at <= now {
 		f(heap.Pop(t))

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	tlsPiece = 64 << 10 // bytes that are encrypted at a time
+	tlsPiece = 64 << 10 // number of bytes that are encrypted at a time
 
 	// tlsOverhead is the maximum number of bytes that encryption adds to a piece. The
 	// first records of a connection are small, so that a client can start to decrypt.
@@ -22,22 +22,22 @@ const (
 // A tlsSocket is a kernel socket with TLS. A goroutine waits for the handshake. After
 // that, the loop encrypts, decrypts and polls the socket like any other.
 //
-// The tls.Conn reads and writes through lower. It can continue after a temporary error of
-// a read, such as ErrWouldBlock, but not of a write. So lower accepts everything that is
-// written, and Write returns 0 until the kernel has taken it.
+// The tls.Conn reads and writes through lower. It can continue after a temporary read
+// error, such as ErrWouldBlock, but not after a write error. So lower accepts all bytes,
+// and Write returns 0 until the kernel has accepted them.
 type tlsSocket struct {
 	conn *tls.Conn
-	fd   Socket // nil: the handshake is not over
+	fd   Socket // nil during the handshake
 
 	out     []byte // encrypted bytes that the kernel has not accepted; nil if none
 	sent    int    // bytes of out that the kernel has accepted
-	taken   int    // bytes of the reply that are encrypted in out
+	taken   int    // number of bytes of the reply that are encrypted in out
 	drained bool   // the kernel probably has no more input
-	left    bool   // the last Read has left received bytes
-	shut    bool   // nothing will be encrypted any more
+	left    bool   // the last Read left received bytes
+	shut    bool   // no more bytes will be encrypted
 }
 
-// newTLSSocket returns a connection before its handshake.
+// newTLSSocket returns a TLS connection before its handshake.
 func newTLSSocket(nc net.Conn, config *tls.Config) *tlsSocket {
 	t := new(tlsSocket)
 	t.conn = tls.Server(lower{nc, t}, config)
@@ -63,7 +63,7 @@ func (t *tlsSocket) begin(fd Socket) { t.fd, t.left = fd, true }
 
 // Read implements Socket.
 func (t *tlsSocket) Read(b []byte) (n int, err error) {
-	defer t.flush() // a close_notify, or the answer to a key update
+	defer t.flush() // writes a close_notify, or the answer to a key update
 	t.drained, t.left = false, false
 	for n < len(b) {
 		var m int
@@ -79,11 +79,11 @@ func (t *tlsSocket) Read(b []byte) (n int, err error) {
 		}
 		return 0, err
 	}
-	t.left = true // perhaps
+	t.left = true // there might be more
 	return n, nil
 }
 
-// Write implements Socket. The caller writes the remaining bytes again.
+// Write implements Socket. The caller must write the remaining bytes again.
 func (t *tlsSocket) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		if err := t.flush(); err != nil || t.out != nil {
@@ -137,7 +137,7 @@ func (t *tlsSocket) CloseWrite() error {
 	return t.flush()
 }
 
-// Close implements Socket. It does not wait until the kernel accepts the close_notify.
+// Close implements Socket. It does not wait for the kernel to accept the close_notify.
 func (t *tlsSocket) Close() error {
 	t.conn.CloseWrite()
 	t.flush()

@@ -3,7 +3,7 @@
 // block:
 //
 //	p, err := epoll.New()
-//	s, err := epoll.Take(conn) // away from package net
+//	s, err := epoll.Take(conn) // takes the socket from package net
 //	err = p.Add(s, index, epoll.Readable)
 //	for _, ev := range p.Wait(-1) {
 //		n, err := sockets[ev.Index].Read(buf)

@@ -10,8 +10,8 @@ const (
 	Readable   Events = 0x1
 	Writable   Events = 0x4
 	Failed     Events = 0x8
-	HungUp     Events = 0x10   // the peer will send nothing more, and reads nothing more
-	HalfClosed Events = 0x2000 // the peer will send nothing more
+	HungUp     Events = 0x10   // the peer sends and reads nothing more
+	HalfClosed Events = 0x2000 // the peer sends nothing more
 
 	// Once reports each event only once.
 	Once Events = 1 << 31
@@ -22,7 +22,7 @@ func (e Events) Has(set Events) bool { return e&set != 0 }
 
 // An Event describes the events of a socket.
 type Event struct {
-	Index int // as given to Add
+	Index int // the index passed to Add
 	Events
 }
 

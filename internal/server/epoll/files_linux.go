@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 // limit of open files. The kernel doubles a full table. In a process with threads, it
 // then waits until no processor uses the old table (expand_fdtable in fs/file.c, Linux
 // 6.18). This takes 4 to 20 ms, in which an accepting loop serves no client. ReserveFiles
-// waits once. An entry takes 8 bytes of kernel memory.
+// causes a single wait. An entry takes 8 bytes of kernel memory.
 func ReserveFiles(n int) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {

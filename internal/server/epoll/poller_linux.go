@@ -81,7 +81,7 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 	if err == unix.EINTR { // the Go runtime preempts by signal
 		return nil
 	}
-	if err != nil { // such as EBADF: waiting went on after Close
+	if err != nil { // such as EBADF: the caller used a closed Poller
 		panic(fmt.Sprintf("epoll: wait: %v", err))
 	}
 	events, first := p.events[:0], 0
@@ -89,7 +89,7 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 		ev := &p.raw[i]
 		if ev.Fd == wakeIndex {
 			var count [8]byte
-			unix.Read(p.wake, count[:]) // the next Wait waits again
+			unix.Read(p.wake, count[:]) // the next Wait blocks again
 			continue
 		}
 		events = append(events, Event{int(ev.Fd), Events(ev.Events)})
@@ -105,5 +105,5 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 // Close.
 func (p *Poller) Wake() {
 	one := [8]byte{1}
-	unix.Write(p.wake, one[:]) // fails only if 2^64-2 calls have not been noticed
+	unix.Write(p.wake, one[:]) // fails only after 2^64-2 calls without a Wait
 }

@@ -16,8 +16,8 @@ import (
 // call. Read and Write use recvfrom and sendto, which bypass the kernel's file layer and
 // cost 2% less than read and write over loopback. They do not announce the call to the Go
 // runtime, which would prepare another thread in case the call blocks. That saves 5% to
-// 10% of the cost of a command. The calls take a few microseconds, for which a garbage
-// collection can have to wait.
+// 10% of the cost of a command. The calls take a few microseconds, during which a garbage
+// collection might have to wait.
 type Socket int
 
 // Accept accepts a connection of a listening socket and returns it with the client's
@@ -44,11 +44,11 @@ func (s Socket) Accept() (Socket, netip.AddrPort, error) {
 
 // Take takes the socket from c, a connection or listener of package net, and closes c. If
 // the socket stayed registered with the poller of the Go runtime, each packet would wake
-// two threads. After an error, c is unchanged.
+// two threads. If Take fails, c is unchanged.
 func Take(c io.Closer) (Socket, error) {
 	fd, err := Dup(c.(syscall.Conn))
 	if err == nil {
-		c.Close() // the socket has another descriptor
+		c.Close() // the socket has its own descriptor
 	}
 	return fd, err
 }
@@ -118,7 +118,7 @@ func (s Socket) Unacknowledged() int {
 	return n
 }
 
-// Unread returns the number of bytes that have arrived and were not read, or 0 if that is
+// Unread returns the number of received bytes that have not been read, or 0 if that is
 // unknown.
 func (s Socket) Unread() int {
 	n, err := unix.IoctlGetInt(int(s), unix.SIOCINQ)
@@ -133,6 +133,6 @@ func (s Socket) CloseWrite() error {
 	return os.NewSyscallError("shutdown", unix.Shutdown(int(s), unix.SHUT_WR))
 }
 
-// Close closes the socket and removes it from its Poller. The number can then refer to
-// another file.
+// Close closes the socket and removes it from its Poller. Afterwards, the number can
+// refer to another file.
 func (s Socket) Close() error { return os.NewSyscallError("close", unix.Close(int(s))) }

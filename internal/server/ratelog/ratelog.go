@@ -14,7 +14,7 @@ import (
 type Logger struct {
 	log    *slog.Logger
 	limit  *rate.Limiter
-	others atomic.Uint64 // lines that were not logged since the last that was
+	others atomic.Uint64 // number of lines omitted since the last logged line
 }
 
 // New returns a Logger that logs perSecond lines per second on average, and up to burst
