@@ -57,7 +57,7 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(c)
 	}
-	err := cliutil.PrintRows(w, "ID ADDRESS ROLE JOBS CHANGED DIGEST RESULT", c.Members, func(m *consistency.ComparedMember) []any {
+	return cliutil.PrintRows(w, "ID ADDRESS ROLE JOBS CHANGED DIGEST RESULT", c.Members, func(m *consistency.ComparedMember) []any {
 		row := []any{fmt.Sprint(m.ID), m.Address, string(m.Role), fmt.Sprint(m.Jobs), fmt.Sprint(m.Changed), fmt.Sprint(m.Digest), "same"}
 		switch {
 		case m.Problem != "":
@@ -67,15 +67,6 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 		}
 		return row
 	})
-	if err != nil {
-		return err
-	}
-	for _, d := range c.Differences {
-		if _, err := fmt.Fprintln(w, d); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // resultError returns an error that describes the differences between the members, or

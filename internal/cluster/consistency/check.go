@@ -70,30 +70,19 @@ type check struct {
 	applied uint64 // the changes of the entries up to this one are recorded
 	until   uint64 // no later entry is reflected in the hashes; 0 during the walk
 	changes []change
-	seen    []Item
+	seen    []item
 	err     error
 }
 
 // A change records that an entry changed a job, a pause or a named text.
 type change struct{ entry, key uint64 }
 
-// An Item is the hash of a member's copy of a job, of the pause of a tube, or of
+// An item is the hash of a member's copy of a job, of the pause of a tube, or of
 // the text of a name.
-type Item struct {
-	Key  uint64 `json:"key"` // see job
-	Hash uint64 `json:"hash"`
-}
+type item struct{ key, hash uint64 }
 
-// maxJob is larger than all job ids.
+// maxJob is larger than all job ids. The keys of other items are not lower.
 const maxJob = 1 << 63
-
-// job returns the id of the job, or 0 if the item is a pause or a name.
-func (i Item) job() uint64 {
-	if i.Key >= maxJob {
-		return 0
-	}
-	return i.Key
-}
 
 // keyOf returns the key of the item that a change affects, or 0 if that item is not
 // compared.
@@ -202,10 +191,10 @@ func (c *check) walkAll(from uint64) error {
 	}
 	_, zero := c.m.Time()
 	hasher := engine.Hasher{Now: c.due - zero, Epoch: zero}
-	var seen []Item
+	var seen []item
 	each := func(c *engine.Change) (bytes int) {
 		if hash := hasher.Hash(c); hash != 0 {
-			seen = append(seen, Item{keyOf(c), hash})
+			seen = append(seen, item{keyOf(c), hash})
 		}
 		return len(c.Body)
 	}
@@ -267,48 +256,28 @@ func (c *check) state() (applied, until uint64, err error) {
 // sums returns the member's sums without the items that the entries from+1 to until have
 // changed. It returns nil until the member has applied until.
 func (c *check) sums(from, until uint64) (*Sums, error) {
-	s := &Sums{Buckets: make([]uint64, buckets)}
-	changed, ok, err := c.count(from, until, func(i Item) {
-		if i.job() != 0 {
-			s.Jobs++
-		}
-		s.Buckets[i.Key%buckets] += i.Hash
-	})
-	if s.Changed = changed; !ok {
-		return nil, err
-	}
-	return s, nil
-}
-
-// in returns the items of a bucket.
-func (c *check) in(from, until uint64, bucket int) (in []Item, err error) {
-	_, _, err = c.count(from, until, func(i Item) {
-		if i.Key%buckets == uint64(bucket) {
-			in = append(in, i)
-		}
-	})
-	return in, err
-}
-
-// count calls f for all compared items. It returns the number of the other items.
-func (c *check) count(from, until uint64, f func(Item)) (changed uint64, ok bool, err error) {
 	c.mu.Lock()
 	changes, seen, err := c.changes, c.seen, c.err // the recorded elements are immutable
-	ok = err == nil && c.until != 0 && c.applied >= until
+	ok := err == nil && c.until != 0 && c.applied >= until
 	c.mu.Unlock()
 	if !ok {
-		return 0, false, err
+		return nil, err
 	}
-	out := make(map[uint64]struct{})
+	changed := make(map[uint64]struct{})
 	for _, k := range changes {
 		if from < k.entry && k.entry <= until {
-			out[k.key] = struct{}{}
+			changed[k.key] = struct{}{}
 		}
 	}
+	s := &Sums{Changed: uint64(len(changed))}
 	for _, i := range seen {
-		if _, ok := out[i.Key]; !ok {
-			f(i)
+		if _, ok := changed[i.key]; ok {
+			continue
+		}
+		s.Hash += i.hash
+		if i.key < maxJob {
+			s.Jobs++
 		}
 	}
-	return uint64(len(out)), true, nil
+	return s, nil
 }

@@ -13,18 +13,16 @@ type step string
 const (
 	stepBegin step = "begin" // Due, or 0. Returns From and Due
 	stepSums  step = "sums"  // From, Until or 0. Returns Until when the walk is complete, and Sums when the member has applied the entry Until
-	stepItems step = "items" // From, Until, Bucket. Returns Items
 	stepEnd   step = "end"
 )
 
 // A Request is one step of the check with the given Name.
 type Request struct {
-	Name   uint64 `json:"name"`
-	Step   step   `json:"step"`
-	Due    int64  `json:"due,omitempty"`
-	From   uint64 `json:"from,omitempty"`
-	Until  uint64 `json:"until,omitempty"`
-	Bucket int    `json:"bucket,omitempty"`
+	Name  uint64 `json:"name"`
+	Step  step   `json:"step"`
+	Due   int64  `json:"due,omitempty"`
+	From  uint64 `json:"from,omitempty"`
+	Until uint64 `json:"until,omitempty"`
 }
 
 // A Reply is a member's reply to a step.
@@ -34,18 +32,14 @@ type Reply struct {
 	Applied uint64 `json:"applied,omitempty"`
 	Until   uint64 `json:"until,omitempty"`
 	Sums    *Sums  `json:"sums,omitempty"`
-	Items   []Item `json:"items,omitempty"`
 }
 
 // Sums summarize a member's items that were not changed during the check.
 type Sums struct {
-	Jobs    uint64   `json:"jobs"`    // number of compared jobs
-	Changed uint64   `json:"changed"` // number of jobs, pauses and policies that are not compared
-	Buckets []uint64 `json:"buckets"` // element i is the sum of the hashes of the items whose key modulo buckets is i
+	Jobs    uint64 `json:"jobs"`    // number of compared jobs
+	Changed uint64 `json:"changed"` // number of jobs, pauses and policies that are not compared
+	Hash    uint64 `json:"hash"`    // sum of the hashes of the compared items
 }
-
-// buckets is the number of sums.
-const buckets = 4096
 
 // A Session holds the check in which a member takes part, if any. The zero value holds no
 // check. Any goroutine can call its methods.
@@ -76,8 +70,6 @@ func (s *Session) Do(m Replica, r *Request) (reply Reply, err error) {
 		if reply.Applied, reply.Until, err = c.state(); err == nil && r.Until != 0 {
 			reply.Sums, err = c.sums(r.From, r.Until)
 		}
-	case stepItems:
-		reply.Items, err = c.in(r.From, r.Until, r.Bucket)
 	case stepEnd:
 		s.end()
 	default:

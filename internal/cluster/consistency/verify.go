@@ -1,28 +1,20 @@
 package consistency
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
-// A Result is the result of Verify. Members with equal digests have the same queue.
+// A Result is the result of Verify. Members with equal sums have the same queue.
 type Result struct {
 	Same    bool             `json:"same"` // all members were compared and are equal
 	From    uint64           `json:"from"`
 	Until   uint64           `json:"until"`
 	Members []ComparedMember `json:"members"`
-
-	// Differences lists some of the jobs that differ. There can be more.
-	Differences []Difference `json:"differences"`
 }
 
 // A ComparedMember is the result for one member. Jobs that an entry after From, up to
@@ -39,16 +31,6 @@ type ComparedMember struct {
 
 	sums *Sums
 }
-
-// A Difference is an item in which a member differs from the majority.
-type Difference struct {
-	Member uint64 `json:"member"`
-	Job    uint64 `json:"job,omitempty"` // 0 if the item is a pause or a policy
-	Kind   string `json:"kind"`          // missing, extra or other
-}
-
-// maxDifferences is the maximum number of differences listed for a member.
-const maxDifferences = 10
 
 // An Asker asks a member to perform a step of a check.
 type Asker func(ctx context.Context, member uint64, r Request) (Reply, error)
@@ -84,12 +66,11 @@ func Verify(ctx context.Context, members []apitype.ClusterMember, ask Asker) Res
 		m.sums = r.Sums
 		return r.Sums != nil
 	})
-	c := v.compare(ctx)
 	v.each(func(m *ComparedMember) error {
 		v.step(ctx, m, Request{Step: stepEnd}) // the member would end the check at its time limit
 		return nil
 	})
-	return c
+	return v.compare()
 }
 
 // each calls f for each member that has no problem yet.
@@ -159,13 +140,8 @@ func (v *verification) await(ctx context.Context, needs uint64, r Request, done 
 }
 
 // compare compares the sums of each member with the majority's sums.
-func (v *verification) compare(ctx context.Context) Result {
-	c := Result{Same: true, From: v.from, Until: v.until, Members: v.members, Differences: []Difference{}}
-	for i := range c.Members {
-		if m := &c.Members[i]; m.sums != nil {
-			m.Jobs, m.Changed, m.Digest = m.sums.Jobs, m.sums.Changed, digestOf(m.sums)
-		}
-	}
+func (v *verification) compare() Result {
+	c := Result{Same: true, From: v.from, Until: v.until, Members: v.members}
 	usual := v.usual()
 	for i := range c.Members {
 		m := &c.Members[i]
@@ -173,104 +149,29 @@ func (v *verification) compare(ctx context.Context) Result {
 			c.Same = false
 			continue
 		}
-		if m.Differs = m.Digest != usual.Digest; m.Differs {
+		m.Jobs, m.Changed, m.Digest = m.sums.Jobs, m.sums.Changed, fmt.Sprintf("%016x", m.sums.Hash)
+		if m.Differs = *m.sums != usual; m.Differs {
 			c.Same = false
-			c.Differences = append(c.Differences, v.differences(ctx, m, usual)...)
 		}
 	}
 	return c
 }
 
-// usual returns a member of the largest group of members with equal sums. If several
+// usual returns the sums of the largest group of members with equal sums. If several
 // groups have that size, it prefers the leader's group.
-func (v *verification) usual() (most *ComparedMember) {
-	votes := make(map[string]int)
+func (v *verification) usual() (most Sums) {
+	votes := make(map[Sums]int)
 	for _, m := range v.members {
-		if m.sums != nil {
-			votes[m.Digest] += 2
-			if m.Role == apitype.Leader {
-				votes[m.Digest]++
-			}
+		if m.sums == nil {
+			continue
 		}
-	}
-	best := 0
-	for i := range v.members {
-		if m := &v.members[i]; m.sums != nil && votes[m.Digest] > best {
-			most, best = m, votes[m.Digest]
+		votes[*m.sums] += 2
+		if m.Role == apitype.Leader {
+			votes[*m.sums]++
+		}
+		if votes[*m.sums] > votes[most] {
+			most = *m.sums
 		}
 	}
 	return most
-}
-
-// digestOf returns a short text that is equal for equal sums.
-func digestOf(s *Sums) string {
-	h := sha256.New()
-	for _, n := range append([]uint64{s.Jobs, s.Changed}, s.Buckets...) {
-		h.Write(binary.LittleEndian.AppendUint64(nil, n))
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
-}
-
-// differences lists some jobs in which the members m and usual differ.
-func (v *verification) differences(ctx context.Context, m, usual *ComparedMember) (found []Difference) {
-	for bucket := range m.sums.Buckets {
-		if m.sums.Buckets[bucket] == usual.sums.Buckets[bucket] {
-			continue
-		}
-		r := Request{Step: stepItems, From: v.from, Until: v.until, Bucket: bucket}
-		want, err := v.step(ctx, usual, r)
-		if err != nil {
-			return found
-		}
-		got, err := v.step(ctx, m, r)
-		if err != nil {
-			return found
-		}
-		found = append(found, difference(m.ID, got.Items, want.Items)...)
-		if len(found) >= maxDifferences {
-			return found[:maxDifferences]
-		}
-	}
-	return found
-}
-
-// difference returns the differences between a member's items and the usual items.
-func difference(member uint64, got, want []Item) (found []Difference) {
-	hashes := make(map[uint64]uint64)
-	for _, k := range want {
-		hashes[k.Key] = k.Hash
-	}
-	add := func(key uint64, kind string) {
-		found = append(found, Difference{Member: member, Job: Item{Key: key}.job(), Kind: kind})
-	}
-	for _, k := range got {
-		hash, ok := hashes[k.Key]
-		switch {
-		case !ok:
-			add(k.Key, "extra")
-		case hash != k.Hash:
-			add(k.Key, "other")
-		}
-		delete(hashes, k.Key)
-	}
-	for key := range hashes {
-		add(key, "missing")
-	}
-	slices.SortFunc(found, func(a, b Difference) int { return cmp.Compare(a.Job, b.Job) })
-	return found
-}
-
-// String describes the difference.
-func (d Difference) String() string {
-	what := "the pause of a tube or a policy that was set"
-	if d.Job != 0 {
-		what = fmt.Sprintf("job %d", d.Job)
-	}
-	switch d.Kind {
-	case "missing":
-		return fmt.Sprintf("member %d lacks %s", d.Member, what)
-	case "extra":
-		return fmt.Sprintf("only member %d has %s", d.Member, what)
-	}
-	return fmt.Sprintf("member %d has a different version of %s", d.Member, what)
 }
