@@ -77,7 +77,6 @@ var arrows = map[string]string{
 	"internal/cluster":             "client/admin/apitype internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/engine internal/journal internal/vfs internal/wal go.etcd.io/raft golang.org/x/sys golang.org/x/time",
 	"internal/cluster/consistency": "client/admin/apitype internal/engine",
 	"internal/cluster/directory":   "internal/vfs",
-	"internal/cluster/status":      "client/admin/apitype internal/wire",
 	"internal/cluster/mux":         "",
 	"internal/cluster/transport":   "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/mux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
 
@@ -113,7 +112,7 @@ var arrows = map[string]string{
 	"internal/config":          "internal/exit internal/flags internal/adminsocket internal/access internal/admin internal/certs internal/duration internal/engine internal/history internal/policy internal/schedule internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/asynclog": "",
 	"internal/daemon": "internal/exit internal/adminsocket client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/advice internal/cluster internal/cluster/control internal/cluster/directory " +
-		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/asynclog internal/engine internal/engine/histogram internal/history internal/journal internal/policy internal/schedule internal/server/ratelog internal/server " +
+		"internal/cluster/raftlog internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/asynclog internal/engine internal/engine/histogram internal/history internal/journal internal/policy internal/schedule internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. Their shared code imports none of them.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,7 +20,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/exit"
@@ -195,10 +195,10 @@ func (q *queue) serve(srv *server.Server) <-chan error {
 	return stopped
 }
 
-// reportToLeader lets a member send its settings and its health to each leader.
+// reportToLeader lets a member send its settings and its health to the leader.
 func (q *queue) reportToLeader(about *serverInfo) {
 	if m := q.member; m != nil {
-		m.done.Go(func() { m.control.Report(about.shared, m.log, m.Failed()) })
+		m.done.Go(func() { m.control.Report(about.shared, m.Failed()) })
 	}
 }
 
@@ -241,7 +241,23 @@ func (m *member) stats(asked uint64) []wire.Stat {
 	if err != nil {
 		return nil
 	}
-	return status.Stats(&s, asked)
+	number := func(key string, n uint64) wire.Stat { return wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)} }
+	stats := []wire.Stat{
+		number("cluster-members", uint64(len(s.Members))),
+		number("cluster-leader", s.Leader),
+		number("cluster-member", asked),
+		number("cluster-term", s.Term),
+	}
+	for _, k := range s.Members {
+		if k.ID == asked && k.Progress != nil {
+			stats = append(stats, number("cluster-lag", k.Lag))
+		}
+	}
+	quorum := "no"
+	if s.Quorum {
+		quorum = "yes"
+	}
+	return append(stats, wire.Stat{Key: "cluster-quorum", Value: quorum, Quoted: true})
 }
 
 // metrics returns the values of the cluster metrics.

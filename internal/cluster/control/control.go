@@ -24,7 +24,7 @@ const (
 	DoRemove   = "remove"   // removes the member ID
 	DoTransfer = "transfer" // transfers the leadership to the member ID; 0 means the voter with the longest log
 	DoCheck    = "check"    // performs a step of a consistency check at the member ID: Check
-	DoReport   = "report"   // store Health, and Settings if any, of the sender; the reply lists its settings that differ
+	DoReport   = "report"   // stores Health and Settings of the sender
 )
 
 // A Request asks a member to perform an operation.
@@ -78,7 +78,8 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 		return nil, fmt.Errorf("invalid request: %w", err)
 	}
 	if r.Do == DoReport && r.Health != nil {
-		return json.Marshal(c.reports.add(from, *r.Health, r.Settings))
+		c.reports.add(from, report{*r.Health, r.Settings})
+		return []byte("{}"), nil
 	}
 	reply, err := c.do(ctx, r)
 	if err != nil {
@@ -362,7 +363,7 @@ func (c *Control) Status() (apitype.Cluster, error) {
 	for i := range s.Members {
 		m := &s.Members[i]
 		if m.ID == known.Self || known.Leader == known.Self {
-			m.MemberHealth, m.Differs = c.reports.of(m.ID)
+			m.MemberHealth, m.Differs = c.reports.of(m.ID, known.Self)
 		}
 	}
 	return s, nil

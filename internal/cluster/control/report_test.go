@@ -1,37 +1,19 @@
 package control
 
 import (
-	"context"
 	"slices"
 	"testing"
 )
 
-// The leader compares the settings in a report with its own, and status shows the names
-// of those that differ. A report without settings keeps the names.
+// The leader compares the settings in a report with its own.
 func TestReport(t *testing.T) {
 	c := Control{}
-	send := func(settings string) string {
-		t.Helper()
-		reply, err := c.Request(context.Background(), 42, []byte(`{"do":"report","health":{"trouble":"slow"}`+settings+`}`))
-		if err != nil {
-			t.Fatal(err)
+	c.reports.add(41, report{settings: map[string]string{"max-job-size": "10", "rules": "abc", "older": "2"}})
+	for size, want := range map[string][]string{"9": {"max-job-size"}, "10": nil} {
+		_, err := c.Request(t.Context(), 42, []byte(`{"do":"report","health":{"trouble":"slow"},"settings":{"max-job-size":"`+size+`","rules":"abc","newer":"1"}}`))
+		h, differs := c.reports.of(42, 41)
+		if err != nil || !slices.Equal(differs, want) || h.Trouble != "slow" {
+			t.Errorf("size %s: %q, %+v, %v", size, differs, h, err)
 		}
-		return string(reply)
-	}
-	const settings = `,"settings":{"max-job-size":"9","rules":"abc","newer":"1"}`
-	if got := send(settings); got != "null" {
-		t.Errorf("before this member's settings are set: %s", got)
-	}
-	c.reports.settings = func() map[string]string { return map[string]string{"max-job-size": "10", "rules": "abc", "older": "2"} }
-	for _, text := range []string{settings, ""} {
-		got := send(text)
-		h, differs := c.reports.of(42)
-		if got != `["max-job-size"]` || !slices.Equal(differs, []string{"max-job-size"}) || h.Trouble != "slow" {
-			t.Errorf("reply %s; stored: %q, %+v", got, differs, h)
-		}
-	}
-	got := send(`,"settings":{"max-job-size":"10"}`)
-	if _, differs := c.reports.of(42); got != "[]" || len(differs) > 0 {
-		t.Errorf("reply %s; stored: %q", got, differs)
 	}
 }
