@@ -11,15 +11,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// AuthTimeout is the maximum time until a client that must authenticate has done so.
+// AuthTimeout is the maximum time for a client to authenticate, if it must.
 const AuthTimeout = 10 * time.Second
 
 // insertedToken is the id in the reply to a put whose body was a token. No job has it.
 const insertedToken = 0
 
 // Admit sets the requirements of the client's listener, and the client's identity if it
-// is already known, for example from a certificate. Otherwise the identity is nil. The
-// conversation must be new. Without a call of Admit the client has all rights, and auth
+// is already known, for example from a certificate; otherwise, the identity is nil. The
+// conversation must be new. Without a call of Admit, the client has all rights, and auth
 // is not a command.
 func (c *Conversation) Admit(terms *access.ListenerPolicy, id *access.Identity) {
 	c.terms = terms
@@ -63,7 +63,7 @@ func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 	return id
 }
 
-// passes reports whether the client may execute a command. Otherwise, it answers the
+// passes reports whether the client may execute a command. If not, it answers the
 // command.
 func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 	switch {
@@ -100,8 +100,8 @@ func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 const smallPut = 1 << 10
 
 // refusesBody reports whether to discard the body of an incomplete put, because the
-// client has no right to put into the tube that it uses. No command that could change the
-// right must be in progress.
+// client has no right to put into the tube that it uses. Commands in progress must not be
+// able to change the right.
 func (c *Conversation) refusesBody() bool {
 	if c.terms == nil || c.locked() || c.parser.Need() <= smallPut {
 		return false
@@ -174,8 +174,8 @@ func (c *Conversation) mayKeepWatching(id *access.Identity) bool {
 
 const defaultTube = "default"
 
-// tubesOf appends the tubes on which a client needs the rights for a command. There is
-// none if the job of the command does not exist: the command then fails in the usual way.
+// tubesOf appends the tubes on which a client needs the rights for a command. It appends
+// none if the command's job does not exist: the command then fails in the usual way.
 func (c *Conversation) tubesOf(e *engine.Engine, cmd *wire.Command, tubes []string) []string {
 	switch cmd.Op.Need().Place {
 	case rights.NamedTube:
@@ -186,7 +186,7 @@ func (c *Conversation) tubesOf(e *engine.Engine, cmd *wire.Command, tubes []stri
 		return append(tubes, c.sess.Using())
 	case rights.WatchedTubes:
 		if e.Watches(c.sess, defaultTube) {
-			return append(tubes, defaultTube) // the others were looked at when they were added
+			return append(tubes, defaultTube) // the other tubes were checked when they were added
 		}
 	case rights.TubeOfJob:
 		if tube, ok := e.TubeOf(cmd.ID); ok {

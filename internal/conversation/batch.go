@@ -11,41 +11,41 @@ import (
 )
 
 // A Batch contains the commands of conversations for one turn, in order. A driver fills
-// it, passes it to the broker, which calls Apply within the turn, and then calls TurnOver
-// and Settle. A buffer of the batch holds the replies. After they are written, the driver
-// can reuse the batch.
+// the batch and passes it to the broker, which calls Apply within the turn. Then the
+// driver calls TurnOver and Settle. A buffer of the batch contains the replies. After
+// they are written, the driver can reuse the batch.
 type Batch struct {
 	tasks    []task
 	commands []command
 	promises []span
 	out      []byte
-	replies  int    // bytes
-	asked    uint64 // a bit for each wire.Op that is among the commands
+	replies  int    // in bytes
+	asked    uint64 // one bit for each wire.Op in the batch
 }
 
-// An action is the operation of a batch's turn for a conversation.
+// An action is the work that a task requests from the turn.
 type action uint8
 
 const (
-	execute   action = iota // commands
+	execute   action = iota // execute commands
 	halfClose               // the client ends its input
 	leave                   // end the session
-	checkPut                // check whether the put, whose body is about to arrive, will be refused
-	expire                  // end the session, for the client was silent, unless it holds jobs
+	checkPut                // check whether the put whose body is about to arrive will be refused
+	expire                  // end the session of a silent client, unless it holds jobs
 )
 
 // A task is a conversation's request to a turn.
 type task struct {
 	c        *Conversation
 	do       action
-	from, to int            // commands are Batch.commands[from:to]; none if a long command continues
+	from, to int            // the commands are Batch.commands[from:to]; none if a long command continues
 	fresh    []byte         // the driver's buffer with the commands; nil means c.in
-	parsed   int            // bytes of that which are no longer needed when all are executed
+	parsed   int            // number of bytes of that buffer to discard when all commands are executed
 	more     bool           // more complete commands might follow; for expire, the session continues
-	executed int            // commands
+	executed int            // number of executed commands
 	ran      bool           // the turn has executed commands
 	outcome  engine.Outcome // result of checkPut
-	promised [2]int         // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
+	promised [2]int         // the replies that depend on the log: Batch.promises[promised[0]:promised[1]]
 }
 
 // A command is a parsed command with the position of its end in the input.
@@ -55,7 +55,7 @@ type command struct {
 	identity *access.Identity // identity of the token; nil if the token is unknown
 }
 
-// A span is the place of a reply in Conversation.out.
+// A span is the position of a reply in Conversation.out.
 type span struct{ from, to int }
 
 // NewBatch returns an empty batch. It keeps the replies in one buffer while they have at
@@ -83,12 +83,12 @@ func (b *Batch) another() *command {
 	if n == cap(b.commands) {
 		b.commands = slices.Grow(b.commands, 1)
 	}
-	b.commands = b.commands[:n+1] // those after the end are zero, or were not whole
+	b.commands = b.commands[:n+1] // the commands after the end are zero or incomplete
 	return &b.commands[n]
 }
 
-// Apply performs the tasks of the conversations, one per nanosecond, and returns the time
-// of the last task. It is called within a turn.
+// Apply performs the tasks of the conversations and returns the time of the last one. The
+// time advances by a nanosecond with each task. It is called within a turn.
 func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 	for i := range b.tasks {
 		t := &b.tasks[i]
@@ -113,7 +113,7 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 }
 
 // execute executes the commands of a task, and returns the time of the next event. It
-// writes replies to the batch's buffer while there is room.
+// writes replies to the batch's buffer while they fit.
 func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
 	c := t.c
 	t.ran = true
@@ -130,7 +130,7 @@ func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
 		b.out = b.out[:len(b.out)+len(out.bytes)]
 	}
 	b.replies += len(out.bytes)
-	out.bytes = out.bytes[:len(out.bytes):len(out.bytes)] // the bytes after it belong to others
+	out.bytes = out.bytes[:len(out.bytes):len(out.bytes)] // the bytes after it belong to other tasks
 	return later
 }
 
@@ -150,11 +150,11 @@ func (b *Batch) TurnOver() {
 			b.keepUnexecuted(t)
 		}
 	}
-	clear(b.commands) // they refer to buffers
+	clear(b.commands) // the commands refer to buffers
 	b.commands, b.asked = b.commands[:0], 0
 }
 
-// keepUnexecuted copies the part of a task's input that was not executed.
+// keepUnexecuted copies the unexecuted part of a task's input.
 func (b *Batch) keepUnexecuted(t *task) {
 	c := t.c
 	n := t.to - t.from
@@ -164,7 +164,7 @@ func (b *Batch) keepUnexecuted(t *task) {
 		if t.executed > 0 {
 			t.parsed = b.commands[t.from+t.executed-1].end
 		}
-		c.resetParser() // it will see that input again
+		c.resetParser() // the parser will get that input again
 	}
 	if c.closing.phase == over {
 		c.in.free()
@@ -176,7 +176,7 @@ func (b *Batch) keepUnexecuted(t *task) {
 		c.state = Settling
 	}
 	if c.long.held+c.out.size() >= leastHeld {
-		c.account() // the turn can take long to settle
+		c.account() // it can take long until the turn is settled
 	}
 	t.fresh = nil
 }
@@ -200,10 +200,10 @@ func (c *Conversation) afterCheck(t *task) {
 // before the turn is settled.
 func (b *Batch) Continues(i int) bool { return b.tasks[i].do == checkPut || b.tasks[i].do == expire }
 
-// Settle is called by the driver when the changes of the turn and all earlier ones are
-// durable, or failed to become durable with err. Then the replies can be written. After
-// [broker.ErrDeposed] there are no replies, and the conversations are closed, since the
-// changes might not have happened.
+// The driver calls Settle when the changes of the turn and of all earlier turns are
+// durable, or have failed to become durable with err. Then the replies can be written.
+// After [broker.ErrDeposed] there are no replies, and the conversations are closed,
+// because the changes might not have happened.
 func (b *Batch) Settle(err error) {
 	if errors.Is(err, broker.ErrDeposed) {
 		b.abandon(err)
@@ -212,7 +212,7 @@ func (b *Batch) Settle(err error) {
 	for i := range b.tasks {
 		t := &b.tasks[i]
 		if t.do != execute || t.c.state != Settling {
-			continue // a conversation that leaves has no client that reads its replies
+			continue // the client of a conversation that leaves reads no replies
 		}
 		if err != nil {
 			b.fail(t)
@@ -258,7 +258,7 @@ func (b *Batch) fail(t *task) {
 	}
 	rest := c.out.rest
 	if at == len(in) {
-		rest = nil // it was a part of the last of them
+		rest = nil // it belonged to the last reply
 	}
 	c.out = output{bytes: append(out, in[at:]...), rest: rest}
 }

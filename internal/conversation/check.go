@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Check tests the invariants of the conversation and returns all violations. Only the
-// driver can call it, in tests.
+// Check tests the invariants of the conversation and returns all violations. It is for
+// tests, and only the driver can call it.
 func (c *Conversation) Check() error {
 	var broken []error
 	assert := func(ok bool, format string, args ...any) {

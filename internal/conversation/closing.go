@@ -25,38 +25,39 @@ var (
 )
 
 const (
-	// lingerTime is the maximum time in which a client can read its last replies and
-	// close the connection.
+	// lingerTime is the maximum time for a client to read its last replies and close the
+	// connection.
 	lingerTime = 4 * time.Second
 
-	// lingerCheck is the interval in which the driver checks for the kernel's
-	// acknowledgement, which can take 40 ms. The client itself can be busy for longer.
+	// lingerCheck is the interval at which the driver checks for the acknowledgment of
+	// the client's kernel, which can take 40 ms. The client itself can be busy for
+	// longer.
 	lingerCheck = 50 * time.Millisecond
 )
 
-// A closing describes the progress of a conversation's end, and its reason.
+// A closing is the progress of a conversation's end, with the reason.
 type closing struct {
 	phase   phase
-	reason  error // nil if it has not ended, or the input has ended
+	reason  error // nil if neither the conversation nor its input has ended
 	until   int64 // end of Lingering in ns; 0 before Drained
 	checked int64 // time of the last Drained in ns
 }
 
-// A phase is a part of a conversation's life. Phases follow in order, and some can be
-// skipped.
+// A phase is a part of a conversation's life. A conversation goes through the phases in
+// order, and can skip some.
 type phase uint8
 
 const (
-	unheard phase = iota // the client has sent nothing yet
-	open                 // it can send more
-	hungUp               // it has disconnected during its wait, which the engine knows; more input can arrive
+	unheard phase = iota // the client has sent no input
+	open                 // the client can send more input
+	hungUp               // the client has disconnected during a wait, and the engine is notified; more input can arrive
 	noInput              // no more input is accepted, and received input is executed
 	over                 // nothing more is executed: the session has ended, or will end in the next turn
 )
 
 // lingers reports whether the client gets time to read its last replies. If a connection
-// is closed with unread input, or input arrives later, the kernel discards bytes that the
-// client has not received.
+// is closed while input is unread, or if input arrives later, the client's kernel
+// discards replies that the client has not read.
 func (e *closing) lingers() bool {
 	switch e.reason {
 	case ErrQuit, ErrStopped, ErrUnauthorized, ErrHTTP, ErrPassedOn:
@@ -65,7 +66,7 @@ func (e *closing) lingers() bool {
 	return false
 }
 
-// Reason returns why the conversation ends, or has ended.
+// Reason returns the reason why the conversation ends or has ended.
 func (c *Conversation) Reason() error {
 	if c.closing.reason == nil {
 		return io.EOF
@@ -73,7 +74,7 @@ func (c *Conversation) Reason() error {
 	return c.closing.reason
 }
 
-// endInTurn ends the session within a turn. Later events, even in this turn, have no
+// endInTurn ends the session within a turn. Later events, even in this turn, find no
 // session. The replies are still written.
 func (c *Conversation) endInTurn(e *engine.Engine, now int64, reason error) {
 	e.Close(now, c.sess)
@@ -93,8 +94,8 @@ func (c *Conversation) End(b *Batch, reason error) {
 	}
 }
 
-// Stop ends the conversation when the client's commands are executed and answered,
-// without waiting for jobs.
+// Stop ends the conversation after the client's commands are executed and answered. It
+// does not wait for jobs.
 func (c *Conversation) Stop(b *Batch) {
 	switch c.state {
 	case Leaving, Lingering, Closed:
@@ -107,7 +108,7 @@ func (c *Conversation) Stop(b *Batch) {
 	}
 }
 
-// leave makes the turn of the batch end the session, unless an earlier turn did.
+// leave makes the turn of the batch end the session, unless an earlier turn has ended it.
 func (c *Conversation) leave(b *Batch, reason error) {
 	ended := c.closing.phase == over && c.sess == nil
 	c.closing = closing{phase: over, reason: reason}
@@ -119,17 +120,17 @@ func (c *Conversation) leave(b *Batch, reason error) {
 	b.tasks = append(b.tasks, task{c: c, do: leave})
 }
 
-// A SessionEnd ends the session, or the wait, of a client that has disconnected, before
-// its driver does.
+// A SessionEnd ends the session or the wait of a disconnected client before its driver
+// does.
 type SessionEnd struct {
 	sess *engine.Session
-	ends bool // no input of the client remains to be executed
+	ends bool // whether all input of the client has been executed
 }
 
-// SessionEnd returns the SessionEnd of a client that has disconnected. ok is false if
-// some of its commands are not executed yet: the driver ends the session after them. It
-// must be called on behalf of the driver. unread reports whether the driver had unread
-// input when the client disconnected.
+// SessionEnd returns the SessionEnd of a disconnected client. ok is false if some of its
+// commands are not executed yet; the driver then ends the session after them. unread
+// reports whether the driver had unread input when the client disconnected. SessionEnd
+// must be called on behalf of the driver.
 func (c *Conversation) SessionEnd(unread bool) (d SessionEnd, ok bool) {
 	switch c.state {
 	case Waiting:
@@ -144,8 +145,8 @@ func (c *Conversation) SessionEnd(unread bool) (d SessionEnd, ok bool) {
 	return SessionEnd{c.sess, true}, ok
 }
 
-// Apply ends the session or the wait. It is called within a turn. The driver repeats it,
-// without effect.
+// Apply ends the session or the wait. It is called within a turn. The driver later does
+// the same, without effect.
 func (d SessionEnd) Apply(e *engine.Engine, now int64) {
 	e.HalfClose(d.sess)
 	if d.ends {
@@ -167,7 +168,7 @@ func (c *Conversation) EndPassedOn(now int64, replies []byte) {
 // true.
 func (c *Conversation) expire(goesOn bool) {
 	switch {
-	case c.state != Executing: // it leaves already
+	case c.state != Executing: // it is already leaving
 	case goesOn:
 		c.proceed()
 	default:
@@ -176,9 +177,8 @@ func (c *Conversation) expire(goesOn bool) {
 	}
 }
 
-// abandon ends the conversation at once, without a reply, because its session belongs to
-// an engine that no longer decides. A turn of that engine might be ending its wait at the
-// same time.
+// abandon ends the conversation at once, without a reply, because its engine no longer
+// belongs to the leader. A turn of that engine might be ending its wait at the same time.
 func (c *Conversation) abandon(reason error) {
 	c.closing = closing{phase: over, reason: reason}
 	c.gone()
@@ -195,10 +195,11 @@ func (c *Conversation) gone() {
 	c.account()
 }
 
-// Drained reports that n bytes of input, possibly zero, were read and discarded in the
-// state Lingering, or the error that ended this. The first call returns whether the
-// client gets time; then the driver half-closes the connection. Lingering ends early if
-// there is no input and the client's kernel has acknowledged everything.
+// Drained must be called in the state Lingering after n bytes of input, possibly zero,
+// were read and discarded. ended is the error that ended the input, or nil. The first
+// call reports whether the client gets time to read its replies; then the driver
+// half-closes the connection. Lingering ends early if there is no input and the client's
+// kernel has acknowledged all replies.
 func (c *Conversation) Drained(now int64, n int, ended error) (halfClose bool) {
 	if ended != nil || n == 0 && c.owner.Unacknowledged() <= 0 {
 		c.state = Closed

@@ -19,30 +19,30 @@ const (
 	// that a client that floods the server does not delay the others.
 	maxCommands = 128
 
-	// maxOut is the approximate maximum size, in bytes, of the replies that a turn leaves
-	// with a conversation. They are written before it continues.
+	// maxOut is the approximate maximum size, in bytes, of the replies that a
+	// conversation has after a turn. They are written before the conversation continues.
 	maxOut = 256 << 10
 )
 
-// MaxAhead is the maximum number of bytes that a driver reads after a waiting reserve, to
-// notice that the client disconnects.
+// MaxAhead is the maximum number of bytes that a driver reads after a waiting reserve. It
+// reads them to detect that the client disconnects.
 const MaxAhead = 64 << 10
 
-// A State determines the next step of a conversation's driver. In addition, Next returns
-// the time of the next call to Advance.
+// A State determines the next step of a conversation's driver. Next returns the time of
+// the next call to Advance.
 type State uint8
 
 const (
-	Opening   State = iota // nothing: it has no session before Start
-	Reading                // input: Receive, or Space and Filled
-	Ready                  // a turn: Advance
-	Executing              // nothing: it is in a batch whose turn will come
-	Settling               // nothing: its replies are not durable yet
-	Writing                // Output to be written: Wrote
-	Waiting                // nothing but to hear when the client hangs up: a reserve waits
-	Leaving                // nothing: its session ends in the turn of a batch
-	Lingering              // input to be read and discarded: Drained
-	Closed                 // the connection to be closed
+	Opening   State = iota // nothing: the conversation has no session before Start
+	Reading                // input: call Receive, or Space and Filled
+	Ready                  // a turn: call Advance
+	Executing              // nothing: the conversation is in a batch whose turn will run
+	Settling               // nothing: the replies are not durable yet
+	Writing                // Output must be written: call Wrote
+	Waiting                // only to detect that the client disconnects: a reserve waits
+	Leaving                // nothing: the session ends in the turn of a batch
+	Lingering              // input to discard: call Drained
+	Closed                 // closing the connection
 )
 
 // String returns the name of a state in lower case.
@@ -53,17 +53,17 @@ var stateNames = [...]string{"opening", "reading", "ready", "executing", "settli
 // Shared contains the settings and counters of all conversations of a server.
 type Shared struct {
 	// Constant fields.
-	MaxJobSize   int           // largest body of a job, bytes
+	MaxJobSize   int           // maximum size of a body, in bytes
 	Compat       wire.Compat   // version of beanstalkd to imitate
 	IdleTimeout  time.Duration // maximum silence between commands; not positive means no limit
 	StallTimeout time.Duration // maximum time without progress within a command or with replies; not positive means no limit
-	Trace        *slog.Logger  // receives each command and reply, at level debug; nil means none
+	Trace        *slog.Logger  // receives each command and reply, at level debug; nil disables this
 
 	// Access identifies clients. It can be nil if authentication is off; see Admit.
 	Access *access.Control
 
-	// Refused is called for each command that a client has no right to, with the tubes on
-	// which it lacks rights, and for each refused token. It is called within turns and
+	// Refused is called for each refused token, and for each command for which the client
+	// lacks rights, with the tubes on which it lacks them. It is called within turns and
 	// must not block. It can be nil.
 	Refused func(c *Conversation, what string, tubes []string)
 
@@ -72,9 +72,9 @@ type Shared struct {
 	// block. It can be nil.
 	PutRefused func(c *Conversation, reply wire.Word, bytes uint32)
 
-	// Changed is called for each effect of a command on a tube or on many jobs, with
-	// names and values for the log. It is called within turns and must not block. It can
-	// be nil.
+	// Changed is called for each effect of a command on a tube or on many jobs. what
+	// contains names and values for the log. It is called within turns and must not
+	// block. It can be nil.
 	Changed func(c *Conversation, command wire.Op, what ...any)
 
 	// Memory limits the total memory of the conversations.
@@ -90,16 +90,16 @@ type Shared struct {
 	unsuccessful [math.MaxUint8 + 1]uint64
 	reserved     []engine.Job
 	claims       []engine.Claim
-	engine       *engine.Engine // of the last recorded state
+	engine       *engine.Engine // the engine of the last recorded state
 
-	broken atomic.Uint64 // replies that became INTERNAL_ERROR after their turn
+	broken atomic.Uint64 // number of replies that became INTERNAL_ERROR after their turn
 }
 
-// Commands returns the number of commands by kind. Call it within turns.
+// Commands returns the number of commands by kind. It must be called within a turn.
 func (s *Shared) Commands() *[wire.NumOps]uint64 { return &s.commands }
 
 // Unsuccessful returns the number of unsuccessful commands with this reply. It does not
-// count reserves that waited. Call it within turns.
+// count reserves that waited. It must be called within a turn.
 func (s *Shared) Unsuccessful(w wire.Word) uint64 {
 	n := s.unsuccessful[w]
 	if w == wire.InternalError {
@@ -112,7 +112,7 @@ func (s *Shared) newParser() wire.Parser {
 	return wire.Parser{MaxBody: s.MaxJobSize, Compat: s.Compat}
 }
 
-// resetParser makes the parser start again at the buffered input.
+// resetParser makes the parser start at the beginning of the buffered input.
 func (c *Conversation) resetParser() {
 	c.parser = c.shared.newParser()
 	c.limitParser()
@@ -120,8 +120,8 @@ func (c *Conversation) resetParser() {
 
 // An Owner is the driver of a conversation.
 type Owner interface {
-	// WaitOver is called within a turn when a wait ends. It calls Answer, and when that
-	// turn is settled the driver calls Answered.
+	// WaitOver is called within a turn when a wait ends. It must call Answer. When the
+	// turn is settled, the driver must call Answered.
 	engine.Waiter
 
 	// Unacknowledged returns the number of written bytes that the client's kernel has not
@@ -134,7 +134,7 @@ type Owner interface {
 }
 
 // A Conversation is the protocol state of one client. Its driver owns it, and lends it to
-// a turn with a batch. It must not be copied.
+// a turn as part of a batch. It must not be copied.
 type Conversation struct {
 	// Constant after New.
 	shared *Shared
@@ -142,32 +142,31 @@ type Conversation struct {
 	owner  Owner
 
 	state      State
-	share      uint8 // maximum number of commands in the next turn; smaller if the last turn had no time for all
+	share      uint8 // maximum number of commands in the next turn; reduced if the last turn had no time for all commands
 	putChecked bool  // a turn has checked the put whose body the parser expects
 	closing    closing
 	sess       *engine.Session
 	parser     wire.Parser
 
-	in   input       // received and not executed
-	long longCommand // continues in the next turn
+	in   input       // received input that is not executed
+	long longCommand // a command that continues in the next turn
 	last lastCommand // last executed command; the turn owns it
 	wait wait        // wait of a reserve
 
 	want   *want   // requested facts, or nil; the turn owns it
 	record *record // nil if the conversation cannot be resumed
-	out    output  // replies
+	out    output  // replies to write
 
 	progress  progress
 	holding   Holding
-	alongside int64 // bytes that the driver holds
+	alongside int64 // bytes of input that the driver holds
 
-	terms    *access.ListenerPolicy // terms of the listener; nil means all rights
+	terms    *access.ListenerPolicy // requirements of the listener; nil means all rights
 	identity *access.Identity       // identity of the client; nil without terms
-	stranger bool                   // admitted with terms, and not identified
+	stranger bool                   // admitted with requirements, but not identified
 }
 
-// New returns the conversation with a client. The name of the client appears in the
-// trace.
+// New returns a conversation. client is the name of the client in the trace.
 func New(shared *Shared, owner Owner, client string) Conversation {
 	return Conversation{shared: shared, owner: owner, client: client, parser: shared.newParser(), share: maxCommands}
 }
@@ -181,11 +180,11 @@ func (c *Conversation) Owner() Owner { return c.owner }
 // Client returns the name passed to New.
 func (c *Conversation) Client() string { return c.client }
 
-// Using returns the tube that the client uses. Call it within turns.
+// Using returns the tube that the client uses. It must be called within a turn.
 func (c *Conversation) Using() string { return c.sess.Using() }
 
-// Identity returns the name of the client's identity, or "" if it has none. Call it
-// within turns.
+// Identity returns the name of the client's identity, or "" if it has none. It must be
+// called within a turn.
 func (c *Conversation) Identity() string {
 	if c.identity == nil {
 		return ""
@@ -196,11 +195,11 @@ func (c *Conversation) Identity() string {
 // A lastCommand is a command with its start time.
 type lastCommand struct {
 	op wire.Op
-	at int64 // ns of the engine
+	at int64 // time in ns on the engine's clock
 }
 
 // LastCommand returns the last command and its start time on the engine's clock. ok is
-// false if there was none. Call it within turns.
+// false if there was none. It must be called within a turn.
 func (c *Conversation) LastCommand() (op wire.Op, at int64, ok bool) {
 	return c.last.op, c.last.at, c.last != lastCommand{}
 }
@@ -223,8 +222,8 @@ func (c *Conversation) OpenSession(e *engine.Engine) { c.sess = e.Open(c.owner) 
 // Start starts the conversation after the turn of OpenSession.
 func (c *Conversation) Start() { c.proceed() }
 
-// Unread reports whether some received input is not executed. If so, the driver must read
-// into Space, and otherwise into its own buffer.
+// Unread reports whether some received input has not been executed. If so, the driver
+// must read into Space; otherwise, into its own buffer.
 func (c *Conversation) Unread() bool { return !c.in.empty() }
 
 // Receive processes input that the driver has read into its own buffer. In the state
@@ -244,7 +243,7 @@ func (c *Conversation) Receive(b *Batch, now int64, input []byte) {
 // Space returns a buffer for the driver to read into after unread input; see Filled.
 func (c *Conversation) Space() []byte { return c.in.space(c.parser.Need()) }
 
-// Filled reports that the first n bytes of Space were read, in the state Reading.
+// Filled must be called in the state Reading after n bytes were read into Space.
 func (c *Conversation) Filled(now int64, n int) {
 	c.received(now, n)
 	c.in.filled(n)
@@ -253,8 +252,8 @@ func (c *Conversation) Filled(now int64, n int) {
 	}
 }
 
-// parse makes a task of the complete commands in the input. fresh is nil or the driver's
-// buffer.
+// parse adds a task with the complete commands in the input. fresh is the driver's
+// buffer, or nil.
 func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	buf := fresh
 	if fresh == nil {
@@ -301,7 +300,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 			c.shared.Trace.Debug("command", "client", c.client, "verb", cmd.Op)
 		}
 		if cmd.identity != nil {
-			t.more = true // refusesBody needs its rights for the commands that follow
+			t.more = true // refusesBody needs the client's rights after the following commands
 			break
 		}
 	}
@@ -319,8 +318,8 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 }
 
 // foreign returns an error if the first bytes of a connection belong to another protocol.
-// Such input must not be executed: a TLS hello contains names that a web page chooses.
-// After a proxy header, each reply would be taken for the reply to the next command.
+// Such input must not be executed: a TLS hello contains names that a web page can choose.
+// After a proxy header, the client would match each reply to the wrong command.
 func foreign(input []byte) error {
 	switch first := input[0]; {
 	case first == 0x16:
@@ -333,7 +332,7 @@ func foreign(input []byte) error {
 	return nil
 }
 
-// keep removes the first n bytes of the input, which were executed, and keeps the others.
+// keep removes the first n bytes of the input, which were executed, and keeps the rest.
 func (c *Conversation) keep(fresh []byte, n int) {
 	switch {
 	case fresh == nil:
@@ -346,7 +345,8 @@ func (c *Conversation) keep(fresh []byte, n int) {
 	}
 }
 
-// EndInput reports the end of the client's input. Complete commands are still executed.
+// EndInput must be called at the end of the client's input. Complete commands are still
+// executed.
 func (c *Conversation) EndInput(b *Batch) {
 	c.HangUp(b)
 	c.closing.phase = max(c.closing.phase, noInput)
@@ -355,8 +355,8 @@ func (c *Conversation) EndInput(b *Batch) {
 	}
 }
 
-// HangUp reports that the client has disconnected, and ends its waiting reserve. The
-// driver can still have unread input.
+// HangUp must be called when the client has disconnected. It ends the client's waiting
+// reserve. The driver can still have unread input.
 func (c *Conversation) HangUp(b *Batch) {
 	if c.wait.phase != noWait && c.closing.phase < hungUp {
 		c.closing.phase = hungUp
@@ -367,7 +367,7 @@ func (c *Conversation) HangUp(b *Batch) {
 // HasHungUp reports whether HangUp or EndInput was called during a wait.
 func (c *Conversation) HasHungUp() bool { return c.closing.phase >= hungUp }
 
-// AheadIsFull reports whether MaxAhead bytes after a waiting reserve were read.
+// AheadIsFull reports whether MaxAhead bytes have been read after a waiting reserve.
 func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
 
 // Answer receives the outcome of a waiting reserve. It is called within the turn that
@@ -396,9 +396,9 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 func (c *Conversation) Answered(now int64, err error) {
 	switch {
 	case c.wait.phase == noWait, c.state == Leaving, c.state == Closed:
-		return // it has already ended
+		return // the conversation has already ended
 	case errors.Is(err, broker.ErrDeposed) && c.record != nil && c.state == Waiting:
-		c.wait.answer = output{} // the reserve can wait at the next leader
+		c.wait.answer = output{} // the reserve can continue to wait on the next leader
 		return
 	case errors.Is(err, broker.ErrDeposed):
 		c.abandon(err)
@@ -433,7 +433,7 @@ func (c *Conversation) settle() {
 	c.proceed()
 }
 
-// proceed selects the next state when no operation is running.
+// proceed selects the next state when no operation is in progress.
 func (c *Conversation) proceed() {
 	if !c.out.empty() {
 		c.state = Writing
@@ -444,7 +444,7 @@ func (c *Conversation) proceed() {
 	case c.closing.phase == over && c.sess == nil:
 		c.gone()
 		return
-	case waits && (c.closing.phase != noInput || c.closing.reason != ErrStopped): // after Stop it waits for nothing
+	case waits && (c.closing.phase != noInput || c.closing.reason != ErrStopped): // after Stop, it does not wait
 		c.state = Waiting
 	case !waits && (c.in.more || c.long.command != nil):
 		c.state = Ready
@@ -458,12 +458,12 @@ func (c *Conversation) proceed() {
 	c.account()
 }
 
-// Output returns replies to write, in the state Writing. After they are written, there
-// can be more.
+// Output returns replies to write, in the state Writing. More replies can follow.
 func (c *Conversation) Output() []byte { return c.out.next() }
 
-// Wrote reports that the first n bytes of Output were written. The driver must write at
-// least once before it uses the batch again; the remaining bytes are then copied.
+// Wrote must be called after the first n bytes of Output were written. The driver must
+// write at least once before it uses the batch again; the remaining bytes are then
+// copied.
 func (c *Conversation) Wrote(now int64, n int) {
 	if n > 0 {
 		c.progress.at = now
@@ -473,7 +473,7 @@ func (c *Conversation) Wrote(now int64, n int) {
 	if c.out.wrote(n); len(c.out.bytes) == 0 {
 		c.proceed()
 	}
-	if n < piece { // the client accepts no more for now
+	if n < piece { // the client currently accepts no more
 		c.account()
 	}
 }

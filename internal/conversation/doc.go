@@ -8,10 +8,10 @@
 //	c := conversation.New(shared, owner)
 //	c.Open(now)                    // in a turn: c.OpenSession(engine)
 //	c.Start()
-//	c.Receive(batch, now, input)   // whole commands go into the batch
+//	c.Receive(batch, now, input)   // adds complete commands to the batch
 //	                               // in a turn: batch.Apply(engine, now)
 //	batch.TurnOver()               // keeps input that was not executed
-//	batch.Settle(err)              // the changes are durable, or not
+//	batch.Settle(err)              // err is nil if the changes are durable
 //	n := write(c.Output())
 //	c.Wrote(now, n)
 //	wait(c.Next())                 // and for the events of the state
@@ -19,7 +19,7 @@
 //
 // # States
 //
-// A Batch contains the commands for one turn. The commands of a conversation are in one
+// A Batch contains the commands for one turn. All commands of a conversation are in one
 // batch at a time. Its next commands are executed when that batch is settled and all
 // replies are written. So replies keep their order, and none is sent before the change
 // that it confirms is durable.
@@ -60,21 +60,21 @@
 //
 // Check tests them.
 //
-//   - V1. There are replies to write in the states Writing and Settling only, and
+//   - V1. There are replies to write only in the states Writing and Settling, and
 //     always in Writing.
 //   - V2. A conversation that waits in a reserve executes nothing, and has unwritten replies
 //     only to commands before the reserve.
 //   - V3. There is an answer only while a reserve waits.
-//   - V4. After the end of the session no input is kept, and no commands are expected
+//   - V4. After the end of the session, no input is kept. No commands are expected
 //     where there is no input.
-//   - V5. In the state Reading without unread input a conversation has no buffer.
-//   - V6. A command or a reply in progress has a part left.
+//   - V5. In the state Reading, a conversation without unread input has no buffer.
+//   - V6. A command or a reply in progress is incomplete.
 //   - V7. A session exists from the first turn until the end of the conversation: not in
 //     the states Opening, Lingering and Closed.
 //   - V8. The input after a waiting reserve is shorter than MaxAhead plus one read, which is
 //     64 KiB or half the buffer.
-//   - V9. A conversation that counts for Memory has its place among those that do, and
-//     one that is closed does not count.
+//   - V9. A conversation that counts for Memory is in its heap at its index, and
+//     a closed conversation does not count.
 //
 // # Memory
 //

@@ -8,8 +8,8 @@ import (
 )
 
 // execute executes at least one of the commands. It stops when the client must wait, has
-// quit or has enough replies, or when the turn has done enough work. The time of each
-// command is a nanosecond after the previous one.
+// quit or has enough replies, or when the turn has done enough work. The time advances by
+// a nanosecond with each command.
 func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands []command) (n int, later int64) {
 	if c.long.command != nil {
 		from, promises := len(c.out.bytes), e.Promises()
@@ -41,7 +41,7 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 	if n > 0 {
 		c.last = lastCommand{commands[n-1].Op, now - 1}
 	}
-	switch { // parse no more than the turn has time for
+	switch { // parse only as much as the turn has time for
 	case n < len(commands) && c.ready():
 		c.share = uint8(max(n, 1))
 	case n >= int(c.share):
@@ -50,14 +50,14 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 	return n, now
 }
 
-// trace traces the first line of a reply. The reply is empty if the client waits.
+// trace logs the first line of a reply. The reply is empty if the client waits.
 func (c *Conversation) trace(reply []byte) {
 	if line, _, ok := bytes.Cut(reply, []byte{'\r'}); ok {
 		c.shared.Trace.Debug("reply", "client", c.client, "reply", string(line))
 	}
 }
 
-// ready reports whether the previous commands permit the execution of the next one.
+// ready reports whether the previous commands permit the next one.
 func (c *Conversation) ready() bool {
 	return c.wait.phase == noWait && c.closing.phase != over && c.out.rest == nil && c.long.command == nil
 }
@@ -74,18 +74,18 @@ func (c *Conversation) promise(b *Batch, from int, promised bool) {
 	}
 }
 
-// The work of commands outside the engine, in its units. Each connection executes at
-// least one command per pass. So 300 connections that flood the server with stats still
-// delay the other clients by 3 ms or more, as they do in beanstalkd.
+// The work of commands outside the engine, in the engine's units. Each connection
+// executes at least one command per pass. So 300 connections that flood the server with
+// stats still delay the other clients by 3 ms or more, as they do in beanstalkd.
 const (
 	statsWork    = 110 // stats reads the clocks of the process and formats a hundred values
 	listedWork   = 1   // per job of list-jobs, in addition to the search
-	pieceWork    = 64  // a buffer of listPiece bytes is allocated
-	namesPerUnit = 16  // of list-tubes
+	pieceWork    = 64  // the allocation of a buffer of listPiece bytes
+	namesPerUnit = 16  // names of list-tubes per unit
 )
 
-// list replies with names. Names that are formatted while the client reads cost the turn
-// nothing.
+// list replies with names. Formatting names while the client reads them takes no time of
+// the turn.
 func (c *Conversation) list(e *engine.Engine, names engine.Names) {
 	e.Charge(min(names.Len(), shortList) / namesPerUnit)
 	c.out.list(names)
@@ -93,14 +93,14 @@ func (c *Conversation) list(e *engine.Engine, names engine.Names) {
 
 func (c *Conversation) word(w wire.Word) { c.out.bytes = wire.AppendWord(c.out.bytes, w) }
 
-// done appends the reply for success, or for another outcome.
+// done appends the reply for success, or the reply for another outcome.
 func (c *Conversation) done(o engine.Outcome, success wire.Word) {
 	if !c.failed(o) {
 		c.word(success)
 	}
 }
 
-// failed reports whether an outcome is a failure, and appends its word.
+// failed reports whether an outcome is a failure. If so, it appends its word.
 func (c *Conversation) failed(o engine.Outcome) bool {
 	if o != engine.OK {
 		c.unsuccessful(outcomeWords[o])
@@ -108,7 +108,7 @@ func (c *Conversation) failed(o engine.Outcome) bool {
 	return o != engine.OK
 }
 
-// unsuccessful appends a word that reports a failure.
+// unsuccessful appends the word of an unsuccessful reply, and counts it.
 func (c *Conversation) unsuccessful(w wire.Word) {
 	c.shared.unsuccessful[w]++
 	c.word(w)
@@ -131,7 +131,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	}
 	if cmd.Fault != wire.None {
 		switch cmd.Fault {
-		case wire.FaultDraining, wire.FaultNoRoom: // as by put
+		case wire.FaultDraining, wire.FaultNoRoom: // as in put
 			e.SkipID(c.sess)
 			c.unsuccessful(cmd.Fault.Word())
 			return
@@ -234,7 +234,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	}
 }
 
-// changed reports the effect of a command on a tube or on many jobs.
+// changed calls Shared.Changed with the effect of a command on a tube or on many jobs.
 func (c *Conversation) changed(command wire.Op, what ...any) {
 	if c.shared.Changed != nil {
 		c.shared.Changed(c, command, what...)
@@ -271,7 +271,7 @@ func (c *Conversation) reserveBatch(e *engine.Engine, now, timeout int64, n int)
 	default:
 		c.out.batch(jobs, c.want)
 	}
-	clear(jobs) // they refer to bodies
+	clear(jobs) // the jobs refer to bodies
 	c.shared.reserved = jobs[:0]
 }
 

@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	minInput  = 1 << 10  // bytes of the first buffer
-	stepInput = 64 << 10 // bytes up to which the buffer doubles when a read fills it
+	minInput  = 1 << 10  // size of the first buffer, in bytes
+	stepInput = 64 << 10 // size up to which the buffer doubles when a read fills it, in bytes
 )
 
-// input is the buffer of received bytes; buf[r:w] is unread. The buffer grows when reads
-// fill it or a long body arrives. It is freed when all input is consumed.
+// input is the buffer of received bytes; buf[r:w] has not been executed. The buffer grows
+// when reads fill it or a long body arrives. It is freed when all input is consumed.
 type input struct {
 	buf  []byte
 	r, w int
-	more bool // it might contain complete commands
-	full bool // the last read filled the buffer: there might be more input
+	more bool // the input might contain complete commands
+	full bool // the last read filled the buffer, so there might be more input
 }
 
 func (in *input) empty() bool    { return in.r == in.w }
@@ -24,9 +24,9 @@ func (in *input) len() int       { return in.w - in.r }
 func (in *input) unread() []byte { return in.buf[in.r:in.w] }
 func (in *input) consume(n int)  { in.r += n }
 
-// space returns the free part of the buffer. It grows the buffer for a total of need
-// unread bytes, but to at most four times the received bytes, and at least doubles it, so
-// that a body in many small pieces is not copied for each piece.
+// space returns the free part of the buffer. It grows the buffer to hold a total of need
+// unread bytes, but to at most four times the received bytes. It at least doubles the
+// size, so that a body in many small pieces is not copied for each piece.
 func (in *input) space(need int) []byte {
 	in.makeRoom(need)
 	return in.buf[in.w:]
@@ -78,19 +78,19 @@ func (in *input) free() {
 }
 
 // pooledInput is the size of pooled buffers, in bytes. It is enough for a body of the
-// default maximum size. Of many connections, few need a buffer at a time.
+// default maximum size. Few of many connections need a buffer at the same time.
 const pooledInput = 128 << 10
 
 var inputBuffers = sync.Pool{New: func() any { return new([pooledInput]byte) }}
 
-var inputMemory atomic.Int64 // bytes of all buffers in use
+var inputMemory atomic.Int64 // total size of the buffers in use
 
 // InputMemory returns the size of the input buffers of all conversations of the process,
-// in bytes. When it falls, there can be memory to return to the system.
+// in bytes. After it decreases, there can be memory to return to the system.
 func InputMemory() int64 { return inputMemory.Load() }
 
-// newBuffer returns a buffer of a size. Small buffers are not worth pooling, and huge
-// ones are too rare.
+// newBuffer returns a buffer of the given size. It pools only the common size: small
+// buffers are not worth pooling, and huge ones are too rare.
 func newBuffer(size int) []byte {
 	var buf []byte
 	if size <= 4*minInput || size > pooledInput {

@@ -8,7 +8,7 @@ import (
 )
 
 // A long command starts in one turn and continues in others. Until it ends, the
-// conversation executes nothing else.
+// conversation executes no other command.
 type long interface {
 	// proceed does the work of one turn, and reports whether work is left.
 	proceed(c *Conversation, e *engine.Engine, now int64) (more bool)
@@ -28,9 +28,9 @@ type longCommand struct {
 type changes uint8
 
 const (
-	settled   changes = iota // all are durable
-	unsettled                // it has made some in the last turn
-	lost                     // some could not be made durable
+	settled   changes = iota // all changes are durable
+	unsettled                // the last turn made changes
+	lost                     // some changes could not be made durable
 )
 
 // begin starts a long command.

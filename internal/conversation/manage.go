@@ -7,14 +7,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Commands to manage a queue, which beanstalkd does not have. Each can take several
+// Commands for managing a queue, which beanstalkd does not have. Each can take several
 // turns.
 
 const (
 	// defaultListed is the default number of jobs in a reply to list-jobs.
 	defaultListed = 100
 
-	// maxListed is the maximum number, which keeps a reply below 3 MB.
+	// maxListed is the maximum number of jobs in such a reply. It keeps a reply below 3
+	// MB.
 	maxListed = 10_000
 )
 
@@ -23,15 +24,15 @@ var statesOf = [...]engine.State{
 	wire.StateReady: engine.Ready, wire.StateReserved: engine.Reserved, wire.StateDelayed: engine.Delayed, wire.StateBuried: engine.Buried,
 }
 
-// A listing is the command list-jobs. Its data is built in pieces: to grow one buffer
-// would copy and clear megabytes in a single turn.
+// A listing is the command list-jobs. Its data is built in pieces, because growing a
+// single buffer would copy and clear megabytes in one turn.
 type listing struct {
 	engine.PageSearch
 	job    wire.ListedJob // the next job
-	cursor []byte         // its cursor
+	cursor []byte         // cursor after that job
 	full   [][]byte       // pieces of listPiece bytes or a little more
 	data   []byte         // the last piece
-	bytes  int            // in full
+	bytes  int            // size of full, in bytes
 }
 
 func (c *Conversation) listJobs(e *engine.Engine, now int64, cmd *wire.Command) {
@@ -92,11 +93,11 @@ func (l *listing) answer(c *Conversation) {
 
 // A sweep is the command flush-tube or move-jobs.
 type sweep struct {
-	sweeps  []engine.Sweep // sweeps of one state each, in order
-	left    uint64         // number of jobs that these can process
-	done    uint64         // number of jobs that earlier sweeps have processed
+	sweeps  []engine.Sweep // one sweep for each state, in order
+	left    uint64         // number of jobs that the sweeps can still process
+	done    uint64         // number of jobs that the previous sweeps have processed
 	refused engine.Outcome
-	append  func(dst []byte, n uint64) []byte // the reply
+	append  func(dst []byte, n uint64) []byte // appends the reply
 
 	// The arguments of Shared.Changed.
 	command wire.Op

@@ -7,12 +7,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine/heap"
 )
 
-// ErrMemory is the reason to end the connection with the largest buffers when all buffers
-// together exceed their limit.
+// ErrMemory is the reason for ending the connection with the largest buffers when the
+// buffers of all clients exceed the limit.
 var ErrMemory = errors.New("the buffers of all clients take too much memory, and it held the most")
 
-// leastHeld is the minimum buffer size, in bytes, at which a conversation is tracked by
-// Memory.
+// leastHeld is the buffer size, in bytes, from which Memory tracks a conversation.
 const leastHeld = 4 << 10
 
 // nameHeader is the size of an entry in a list of names, without its text, in bytes.
@@ -20,15 +19,15 @@ const nameHeader = 16
 
 // Memory limits the memory of all connections: unexecuted input, long commands in
 // progress, and unwritten replies. If the total exceeds Max, Memory dismisses the
-// connection that holds most. A body or a list of names counts once for each reply that
-// refers to it.
+// connection that uses the most memory. A body or a list of names counts once for each
+// reply that refers to it.
 type Memory struct {
 	// Max is the limit in bytes. Zero or a negative number means no limit. It must not
 	// change.
 	Max int64
 
 	mu      sync.Mutex
-	held    int64      // bytes
+	held    int64      // in bytes
 	holders []*Holding // a heap
 }
 
@@ -42,9 +41,9 @@ func (m *Memory) Held() int64 {
 
 // A Holding is the entry of a connection in Memory.
 type Holding struct {
-	counts bool // the last Set was not zero; owned by the caller of Set
+	counts bool // whether the last Set was not zero; owned by the caller of Set
 
-	// Memory.mu guards these.
+	// Guarded by Memory.mu.
 	owner interface{ Dismiss(reason error) }
 	bytes int64
 	index int // index in Memory.holders, from 1; 0 if absent
@@ -56,8 +55,8 @@ func (h *Holding) Before(o *Holding) bool { return h.bytes > o.bytes }
 // Moved implements heap.Element.
 func (h *Holding) Moved(index int) { h.index = index + 1 }
 
-// account reports to Memory the number of bytes that the conversation holds. It excludes
-// the answer to a waiting reserve, which the turn owns.
+// account passes to Memory the number of bytes that the conversation holds, except the
+// answer to a waiting reserve, which the turn owns.
 func (c *Conversation) account() {
 	held := int64(cap(c.in.buf)) + c.alongside + c.long.held
 	if c.state == Writing || c.state == Settling {
@@ -68,7 +67,7 @@ func (c *Conversation) account() {
 	}
 }
 
-// Alongside reports the number of bytes of the client's input that the driver holds.
+// Alongside sets the number of bytes of the client's input that the driver holds.
 func (c *Conversation) Alongside(bytes int) {
 	c.alongside = int64(bytes)
 	c.account()
@@ -77,7 +76,7 @@ func (c *Conversation) Alongside(bytes int) {
 // size returns the memory of the replies, in bytes.
 func (o *output) size() (n int64) {
 	if n = int64(cap(o.bytes)); o.borrowed {
-		n = int64(len(o.bytes)) // the batch can't reuse its buffer before they are written
+		n = int64(len(o.bytes)) // the batch cannot reuse its buffer before they are written
 	}
 	if o.rest != nil {
 		for _, piece := range o.rest.more {
@@ -89,8 +88,8 @@ func (o *output) size() (n int64) {
 }
 
 // Set records the number of bytes that a connection holds. If the total is too large, it
-// dismisses the connections that hold most. It is safe for concurrent use with different
-// Holdings.
+// dismisses the connections that use the most memory. It is safe for concurrent use with
+// different Holdings.
 func (m *Memory) Set(h *Holding, owner interface{ Dismiss(reason error) }, held int64) {
 	if held < leastHeld {
 		held = 0
@@ -114,7 +113,7 @@ func (m *Memory) Set(h *Holding, owner interface{ Dismiss(reason error) }, held 
 	var dismissed []*Holding
 	for m.Max > 0 && m.held > m.Max && len(m.holders) > 0 {
 		most := m.holders[0]
-		m.held -= most.bytes // it does not count any more
+		m.held -= most.bytes // its memory no longer counts
 		m.remove(most)
 		dismissed = append(dismissed, most)
 	}

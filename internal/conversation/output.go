@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// shortList is the maximum number of names that are formatted at once.
+	// shortList is the maximum number of names that are formatted in one piece.
 	shortList = 256
 
-	// listPiece is the number of bytes of a longer list that are formatted at a time.
+	// listPiece is the size of the pieces in which a longer list is formatted, in bytes.
 	listPiece = 64 << 10
 
 	// listItem is the number of bytes of a list item without the name. maxListItem is
@@ -20,8 +20,8 @@ const (
 	maxListItem = 512
 
 	// A body of at least largeBody bytes is not copied into the reply. The engine
-	// allocates bodies above 128 KiB separately and never changes them; smaller bodies
-	// share pages, which it reuses.
+	// allocates bodies above 128 KiB separately and never changes them. Smaller bodies
+	// share pages that the engine reuses.
 	largeBody = 128<<10 + 1
 
 	// keptAnswer is the largest buffer for answers of waiting reserves that a
@@ -32,7 +32,7 @@ const (
 // output is the buffer of replies to write.
 type output struct {
 	bytes    []byte
-	borrowed bool  // bytes is a part of the batch's buffer
+	borrowed bool  // whether bytes is part of the batch's buffer
 	rest     *rest // rest of the last reply; nil if it is complete
 }
 
@@ -47,7 +47,7 @@ func (o *output) next() []byte {
 }
 
 // wrote removes the first n bytes of the piece. If the piece is borrowed, wrote copies
-// the rest.
+// the remaining bytes.
 func (o *output) wrote(n int) {
 	switch {
 	case len(o.bytes) == 0:
@@ -66,14 +66,14 @@ func (o *output) wrote(n int) {
 }
 
 // A rest is the unwritten end of a reply: names, a large body, or the pieces of a list of
-// jobs. Names are formatted while the client reads them: those of 100,000 tubes take more
-// than a megabyte.
+// jobs. Names are formatted while the client reads them, because the names of 100,000
+// tubes take more than a megabyte.
 type rest struct {
 	body  []byte
 	more  [][]byte // pieces after body
 	names engine.Names
 	next  int
-	piece []byte // the buffer for pieces of names
+	piece []byte // buffer for pieces with names
 }
 
 // list appends a reply with names.
@@ -85,7 +85,7 @@ func (o *output) list(names engine.Names) {
 	}
 }
 
-// continueReply formats the next part of a reply when all before it is written.
+// continueReply formats the next part of a reply when all earlier parts are written.
 func (o *output) continueReply() {
 	r := o.rest
 	if len(r.more) > 0 {
@@ -107,14 +107,15 @@ func (o *output) continueReply() {
 	}
 }
 
-// A want is a client's request for further facts about reserved jobs.
+// A want is a client's request for facts about reserved jobs.
 type want struct {
 	facts  wire.Facts
 	engine *engine.Engine
 	job    wire.JobFacts // facts of the last job
 }
 
-// job appends a reply with a job, or the part of it before a large body.
+// job appends a reply with a job. If the body is large, job appends only the part before
+// it.
 func (o *output) job(w wire.Word, job engine.Job, f *want) {
 	switch {
 	case len(job.Body) >= largeBody:
@@ -127,7 +128,7 @@ func (o *output) job(w wire.Word, job engine.Job, f *want) {
 	}
 }
 
-// wholeJob is job, but copies any body.
+// wholeJob is like job, but copies bodies of any size.
 func (o *output) wholeJob(w wire.Word, job engine.Job, f *want) {
 	o.jobStart(w, job, f)
 	o.bytes = wire.AppendDataEnd(append(o.bytes, job.Body...))
@@ -173,13 +174,13 @@ func (o *output) batch(jobs []engine.Job, f *want) {
 	}
 }
 
-// A wait is the wait of a reserve for a job.
+// A wait is the state of a waiting reserve.
 type wait struct {
 	phase waitPhase
 	batch bool // the command is reserve-batch
 
-	// The turn that ends the wait owns the answer; from its settlement on, the driver
-	// does.
+	// The turn that ends the wait owns the answer. After the turn is settled, the driver
+	// owns it.
 	answer output
 }
 
@@ -191,11 +192,11 @@ const (
 	answered           // the turn that ended the wait is settled; earlier replies must be sent first
 )
 
-// end appends the answer to the replies to earlier commands.
+// end appends the answer after the replies to earlier commands.
 func (w *wait) end(out *output) {
 	w.phase = noWait
 	if len(out.bytes) == 0 {
-		out.bytes = w.answer.bytes // its next use is after this was written
+		out.bytes = w.answer.bytes // the wait uses the buffer again only after this is written
 	} else {
 		out.bytes = append(out.bytes, w.answer.bytes...)
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// In a cluster, a client that has no command in progress survives a change of leader: its
-// conversation is resumed at the next one. After each batch of commands the turn records
-// the state of the session in two parts: the note changes rarely, the state often.
+// In a cluster, a client without a command in progress survives a change of leader: the
+// next leader resumes its conversation. After each batch of commands, the turn records
+// the session in two parts: the note, which changes rarely, and the state, which changes
+// often.
 //
 //	note   facts uvarint  identity  tube used  number uvarint  tubes watched
 //	state  flags u8  if it waits: waited uvarint  left varint (-1: for ever)
@@ -20,13 +21,13 @@ import (
 
 // A record is the recorded state of a conversation.
 type record struct {
-	sess        *engine.Session // of the turn, which the driver never changes
+	sess        *engine.Session // session of the turn; the driver never changes it
 	note, state []byte
 	answer      []byte // the state after the answer of a wait; it belongs to the turn until Answered
-	noted       bool   // note was returned by Record
-	recorded    bool   // state was returned by Record
+	noted       bool   // Record has returned note
+	recorded    bool   // Record has returned state
 	changed     bool   // the note must be recorded again; it belongs to the turn
-	refused     bool   // the last batch was not executed, because the engine does not decide
+	refused     bool   // the last batch was not executed, because the engine is not the leader's
 }
 
 const (
@@ -34,11 +35,11 @@ const (
 	batchFlag
 	producerFlag
 	workerFlag
-	lostFlag // too much to be resumed
+	lostFlag // the session is too large to be resumed
 )
 
 const (
-	maxNote   = 24 << 10 // bytes; a client that watches more tubes is not resumed
+	maxNote   = 24 << 10 // in bytes; a client that watches more tubes is not resumed
 	maxClaims = 256      // a client that holds more jobs is not resumed
 )
 
@@ -110,10 +111,10 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Record returns the recorded parts that have changed since the last call, and the number
-// of bytes of input that the driver has passed and no command has used. ok is false if
-// nothing has changed, or if a command is in progress. The slices are valid until the
-// next batch.
+// Record returns the recorded parts that have changed since the last call. unused is the
+// number of bytes of input that the driver has passed and that no command has used. ok is
+// false if nothing has changed, or if a command is in progress. The slices are valid
+// until the next batch.
 func (c *Conversation) Record() (note, state []byte, unused int, ok bool) {
 	r := c.record
 	if r == nil || r.recorded || !c.Rests() {
@@ -126,7 +127,7 @@ func (c *Conversation) Record() (note, state []byte, unused int, ok bool) {
 	return note, r.state, c.in.len(), true
 }
 
-// Rests reports whether no command is in progress, except a reserve that waits.
+// Rests reports whether no command is in progress, except for a waiting reserve.
 func (c *Conversation) Rests() bool {
 	switch {
 	case c.record == nil, !c.out.empty(), c.parser.Discarding(), c.long.command != nil, c.closing.phase > open:
@@ -137,9 +138,9 @@ func (c *Conversation) Rests() bool {
 	return c.state == Reading || c.state == Ready || c.state == Waiting || c.state == Opening
 }
 
-// Suspend returns the unused input of a conversation in which no command is in progress,
-// and ends the conversation without ending its session, which belongs to an engine that
-// no longer decides.
+// Suspend returns the unused input of a conversation without a command in progress. It
+// ends the conversation but not its session, because the engine no longer belongs to the
+// leader.
 func (c *Conversation) Suspend(reason error) (unused []byte, ok bool) {
 	if !c.Rests() {
 		return nil, false
@@ -151,22 +152,22 @@ func (c *Conversation) Suspend(reason error) (unused []byte, ok bool) {
 
 // A Resumption is a decoded record.
 type Resumption struct {
-	Identity string // "" means the one that the client had when it came
+	Identity string // "" means the identity with which the client connected
 	Claims   []engine.Claim
 	Waits    bool
-	Waited   int64 // ns
+	Waited   int64 // in ns
 
 	facts            wire.Facts
 	using            []byte // nil means that the client uses and watches the default tube
 	watching         [][]byte
 	producer, worker bool
 	batch            bool
-	left             int64 // ns, or engine.Never
+	left             int64 // in ns, or engine.Never
 }
 
 var errRecord = errors.New("the record of a client's session is damaged")
 
-// ReadRecord decodes a record that is as old as elapsed, in ns.
+// ReadRecord decodes a record. elapsed is the age of the record in ns.
 func ReadRecord(note, state []byte, elapsed int64) (*Resumption, error) {
 	r := &Resumption{left: engine.Never}
 	d := decoder{b: note}
@@ -244,7 +245,7 @@ func (d *decoder) skip(n int) {
 	d.b = d.b[n:]
 }
 
-// ResumeSession is OpenSession for a resumed client.
+// ResumeSession opens the session of a resumed client, like OpenSession.
 func (c *Conversation) ResumeSession(e *engine.Engine, r *Resumption) {
 	c.OpenSession(e)
 	if r.using != nil {
@@ -257,13 +258,13 @@ func (c *Conversation) ResumeSession(e *engine.Engine, r *Resumption) {
 	c.record.sess, c.record.changed = c.sess, true
 }
 
-// Claim gives the session the job of a claim, within the turn of ResumeSession or a later
+// Claim gives the claimed job to the session, within the turn of ResumeSession or a later
 // one.
 func (c *Conversation) Claim(e *engine.Engine, now int64, claim engine.Claim) engine.Outcome {
 	return e.Claim(now, c.sess, claim)
 }
 
-// ResumeWait lets the reserve of a resumed client wait again, within a turn.
+// ResumeWait makes the reserve of a resumed client wait again, within a turn.
 func (c *Conversation) ResumeWait(e *engine.Engine, now int64, r *Resumption) {
 	c.shared.engine = e
 	c.wait.phase, c.wait.batch = waiting, r.batch
@@ -271,7 +272,8 @@ func (c *Conversation) ResumeWait(e *engine.Engine, now int64, r *Resumption) {
 }
 
 // Resumed continues the conversation after its turns, with input that the last leader has
-// not used. It returns false if the engine did not decide, so that there is no session.
+// not used. It returns false if the engine was not the leader's, so that there is no
+// session.
 func (c *Conversation) Resumed(now int64, input []byte) bool {
 	c.progress.at = now
 	c.closing.phase = open

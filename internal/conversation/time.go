@@ -7,7 +7,7 @@ import (
 )
 
 // A client makes progress when it sends leastProgress bytes of a command, or receives as
-// many bytes of its replies. A slower client could hold memory for ever, so it is
+// many bytes of its replies. A slower client could hold memory forever, so it is
 // disconnected after StallTimeout.
 const leastProgress = 4 << 10
 
@@ -16,8 +16,8 @@ const leastProgress = 4 << 10
 type progress struct {
 	opened  int64 // time at which the client connected
 	at      int64 // time of the last progress
-	dripped int   // bytes received since then of an incomplete command
-	asked   int64 // time at which the driver last reported the unacknowledged bytes
+	dripped int   // bytes of an incomplete command received since then
+	asked   int64 // time at which the driver was last asked for the unacknowledged bytes
 	unacked int   // bytes written that the client's kernel has not acknowledged, if known
 }
 
@@ -36,16 +36,16 @@ func (c *Conversation) received(now int64, n int) {
 	}
 }
 
-// isIdle reports whether the client is not in the middle of a command.
+// isIdle reports whether the client is between commands.
 func (c *Conversation) isIdle() bool { return c.in.empty() && !c.parser.Discarding() }
 
-// askUnacknowledged requests the number of unacknowledged bytes, so that a client that
-// reads slowly but steadily stays connected although all buffers are full.
+// askUnacknowledged asks the driver for the number of unacknowledged bytes. So a client
+// that reads slowly but steadily stays connected, even if all buffers are full.
 func (c *Conversation) askUnacknowledged(now int64) {
 	p, n := &c.progress, c.owner.Unacknowledged()
 	switch {
 	case n < 0: // only bytes accepted by the kernel count
-	case n > p.unacked: // the first look, and the buffers hold earlier replies
+	case n > p.unacked: // this is the first check, and the buffers contain earlier replies
 		p.unacked = n
 	case p.unacked-n >= leastProgress, n == 0:
 		p.at, p.unacked = now, n
@@ -83,7 +83,7 @@ func (c *Conversation) Advance(b *Batch, now int64) {
 			c.End(b, reason)
 			return
 		}
-		c.progress.made(now) // the silence counts from now on if the client holds jobs
+		c.progress.made(now) // if the client holds jobs, its silence counts from now on
 		b.tasks = append(b.tasks, task{c: c, do: expire})
 		c.state = Executing
 		return
@@ -100,8 +100,8 @@ func (c *Conversation) Advance(b *Batch, now int64) {
 	}
 }
 
-// deadline returns the time at which the conversation ends the connection, and the
-// reason, or engine.Never.
+// deadline returns the time at which the conversation will end the connection, and the
+// reason. The time is engine.Never if there is no deadline.
 func (c *Conversation) deadline() (at int64, reason error) {
 	at, reason = c.patience()
 	if by := c.progress.opened + int64(AuthTimeout); c.locked() && by < at && c.closing.phase != over {

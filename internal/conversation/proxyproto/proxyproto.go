@@ -2,8 +2,7 @@
 // proxy sends the address of its client. See
 // https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt.
 //
-// It reads no bytes after the header, and ignores everything in the header except the
-// client's address.
+// The package reads no bytes after the header, and uses only the client's address.
 package proxyproto
 
 import (
@@ -29,7 +28,7 @@ const (
 	maxAddresses = 4 << 10
 )
 
-// ErrNone reports that a connection does not start with a header.
+// ErrNone means that a connection does not start with a header.
 var ErrNone = errors.New("missing PROXY protocol header")
 
 // Begins reports whether a connection's first bytes can start a header.
@@ -53,7 +52,7 @@ func Read(r io.Reader) (client netip.AddrPort, err error) {
 	return client, ErrNone
 }
 
-// read1 reads the rest of a header of version 1, which is a line.
+// read1 reads the rest of a header of version 1, which is a line of text.
 func read1(r io.Reader, begin []byte) (client netip.AddrPort, err error) {
 	line := append(make([]byte, 0, maxLine), begin...)
 	for !bytes.HasSuffix(line, []byte("\r\n")) {
