@@ -1,6 +1,6 @@
 package engine
 
-// An Alteration is a change of a job. Nil fields leave the job's value unchanged.
+// An Alteration is a change of a job. A nil field leaves the job's value unchanged.
 type Alteration struct {
 	Pri   *uint32
 	TTR   *uint32 // in seconds; 0 becomes 1
@@ -18,7 +18,7 @@ func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	if o := e.admitAlteration(t, j, &a); o != OK {
 		return o
 	}
-	if j.state() == Buried { // its position is its rank
+	if j.state() == Buried { // its when is its rank
 		a.apply(j)
 		e.emitAltered(t, i, j, &a)
 		return OK
@@ -37,8 +37,8 @@ func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	return OK
 }
 
-// admitAlteration checks the limits and asks the Log for space. No limit refuses a body
-// that does not grow.
+// admitAlteration checks the limits and asks the Log for space. A body that does not grow
+// is always within the limits.
 func (e *Engine) admitAlteration(t *tube, j *job, a *Alteration) Outcome {
 	if a.Body == nil {
 		return e.admit(JobState, t, j.bodyLen)

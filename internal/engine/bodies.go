@@ -12,8 +12,8 @@ import (
 type bodies struct {
 	classes    [numClasses]bodyClass
 	large      bodyClass
-	largeBytes int64 // in the pages of large
-	used       int64 // in the slots of all bodies
+	largeBytes int64 // bytes in the pages of large
+	used       int64 // bytes in the slots of all bodies
 }
 
 const (

@@ -12,21 +12,21 @@ import (
 type ChangeKind uint8
 
 const (
-	NoChange     ChangeKind = iota // passed to Options.Admit to check whether the Log works
-	JobPut                         // a job, whole: all fields and the body
-	JobState                       // a job's new state: all fields but Tube and Body
-	JobDeleted                     // only ID, Tube and BodyLen are set
-	TubePaused                     // Tube, Delay (s) and Due (when the pause ends)
-	LastID                         // only ID: the highest that was ever given out
+	NoChange     ChangeKind = iota // checks whether the Log works; only for Options.Admit
+	JobPut                         // a whole job: all fields and the body
+	JobState                       // a job's new state: all fields except Tube and Body
+	JobDeleted                     // a deletion: only ID, Tube and BodyLen are set
+	TubePaused                     // a pause: Tube, Delay in seconds, and Due, the end of the pause
+	LastID                         // only ID: the highest id assigned
 	JobMoved                       // a whole job, like JobPut; its previous tube is From, and its previous body had FromLen bytes
-	TubeGone                       // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
+	TubeGone                       // only Tube, which was paused. Options.Admit is not asked, because no client waits for an answer
 	PolicySet                      // Tube is a pattern, Body its run-time settings; empty if they were removed. See IsNamed
-	ScheduleSet                    // Tube is the name of a schedule, Body its run-time definition
+	ScheduleSet                    // Tube is the name of a schedule, Body its definition at run time
 	ScheduleMark                   // Tube is the name of a schedule, Body its Mark
 )
 
-// IsNamed reports whether changes of this kind set the text of a name. The name is Tube,
-// the text is Body. An empty text removes the name.
+// IsNamed reports whether a change of this kind sets the text of a name. The name is in
+// Tube, the text in Body. An empty text removes the name.
 func (k ChangeKind) IsNamed() bool {
 	return k == PolicySet || k == ScheduleSet || k == ScheduleMark
 }
@@ -49,18 +49,18 @@ type Change struct {
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 
 	Tube    string
-	From    string        // JobMoved: the tube before. JobPut: the schedule that put the job; see MarkOf
+	From    string        // JobMoved: the previous tube. JobPut: the schedule that put the job; see MarkOf
 	Origin  string        // tube from which a policy moved the job, or empty; not logged in a JobState
-	Was     string        // JobMoved: its Origin before. JobPut: the Mark of From
+	Was     string        // JobMoved: the previous Origin. JobPut: the Mark of From
 	Failure FailureRecord // failure of the job; valid as long as Body
 	Body    []byte        // valid until the end of the turn
 	BodyLen int           // in bytes; set even if Body is not
-	FromLen int           // bytes of the body before, of a JobMoved
+	FromLen int           // length of the previous body of a JobMoved
 	Segment uint32        // Log segment with the job's record when the change was made; see SetSegment
 	Slot    uint32        // current or former slot of the job; see SetSegment
 }
 
-// MarkOf returns the ScheduleMark that a JobPut contains, if a schedule put the job.
+// MarkOf returns the ScheduleMark that a JobPut contains if a schedule put the job.
 func (c *Change) MarkOf() (mark Change, ok bool) {
 	return named(ScheduleMark, c.From, c.Was), c.Kind == JobPut && c.From != ""
 }
@@ -84,7 +84,7 @@ func named(kind ChangeKind, name, text string) Change {
 	return Change{Kind: kind, Tube: name, Body: []byte(text), BodyLen: len(text)}
 }
 
-// setNamed sets the text of a name, as a Change.
+// setNamed sets the text of a name, and emits the Change.
 func (e *Engine) setNamed(kind ChangeKind, name, text string) Outcome {
 	if e.opt.Admit != nil {
 		if o := e.opt.Admit(kind, name, len(text)); o != OK {
@@ -113,7 +113,7 @@ func (e *Engine) storeNamed(kind ChangeKind, name, text string) {
 	}
 }
 
-// restoreNamed applies a change of a name that was logged before.
+// restoreNamed applies a logged change of a name.
 func (e *Engine) restoreNamed(c *Change) {
 	e.storeNamed(c.Kind, strings.Clone(c.Tube), string(c.Body))
 	if c.Kind == PolicySet {
@@ -123,7 +123,7 @@ func (e *Engine) restoreNamed(c *Change) {
 	}
 }
 
-// Named yields the changes that set all texts of names: the policies, the definitions of
+// Named yields a change for each text of a name: the policies, the definitions of
 // schedules and their marks.
 func (e *Engine) Named() iter.Seq[Change] {
 	return func(yield func(Change) bool) {
@@ -138,7 +138,7 @@ func (e *Engine) Named() iter.Seq[Change] {
 }
 
 // TakeChanges returns the changes since the last call, in order. The caller owns them.
-// The engine does not keep the bodies alive that they refer to.
+// The engine does not keep the bodies that they refer to alive.
 func (e *Engine) TakeChanges() []Change {
 	changes := e.changes
 	e.changes, e.duplicatePuts = nil, 0
@@ -165,9 +165,9 @@ const (
 	maxKeptFailures = 32 * maxTurnWork // bytes
 )
 
-// Promises returns the number of pending changes, plus the number of duplicate puts since
-// the last TakeChanges. If a command increases it, the command's reply must wait until
-// the log is durable.
+// Promises returns the number of pending changes plus the number of duplicate puts since
+// the last TakeChanges. If a command increases this number, its reply must wait until the
+// log is durable.
 func (e *Engine) Promises() int { return len(e.changes) + e.duplicatePuts }
 
 func (e *Engine) emitState(i slot, j *job) {
@@ -202,7 +202,7 @@ func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int, was string) 
 	}
 }
 
-// emit emits a change that concerns no job.
+// emit emits a change that does not concern a job.
 func (e *Engine) emit(c Change) {
 	if e.opt.Logged {
 		e.changes = append(e.changes, c)
@@ -220,8 +220,8 @@ func (e *Engine) emitDeleted(t *tube, i slot, j *job) {
 	}
 }
 
-// changeOf describes a job without its body. Its Failure is valid until the next call of
-// the engine.
+// changeOf returns the change that describes a job, without its body. Its Failure is
+// valid until the next call of the engine.
 func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 	cold := e.jobs.coldOf(j)
 	c := Change{
@@ -279,7 +279,7 @@ func (e *Engine) Snapshots(yield func(Change) bool) {
 
 // NextSnapshot iterates over all jobs in several turns. It returns a Snapshot of the
 // first job at or after place, and the place after it. The first place is 0. A negative
-// next marks the end. If ok is false, the examined places had no job, and the caller
+// next marks the end. If ok is false, the examined places contain no job, and the caller
 // continues at next. A job that exists throughout the iteration is returned exactly once.
 func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 	if place >= int64(e.jobs.places()) {
@@ -295,7 +295,7 @@ func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 }
 
 // Unlogged yields a JobState for each job that was reserved or timed out since its last
-// Change: its counters differ from those in the log. The engine must not change during
+// Change, so that its counters differ from the log's. The engine must not change during
 // the iteration.
 func (e *Engine) Unlogged(yield func(Change) bool) {
 	e.each(func(i slot, j *job) bool {
@@ -386,7 +386,7 @@ func (e *Engine) Restore(c Change) {
 }
 
 func (e *Engine) restorePut(c Change) {
-	if c.ID <= e.lastID { // a higher id is new: no need to look for it
+	if c.ID <= e.lastID { // a higher id is new, so no job can have it
 		if i, j := e.lookup(c.ID); i != none {
 			e.removeJob(i, j)
 		}
@@ -406,7 +406,7 @@ func (e *Engine) restorePut(c Change) {
 
 func (e *Engine) restoreFields(j *job, c Change) {
 	if j.packed() {
-		e.jobs.cold(j) // the delay is alone again
+		e.jobs.cold(j) // the delay no longer shares its field
 	}
 	j.setState(c.State)
 	j.created = c.Created
@@ -416,7 +416,7 @@ func (e *Engine) restoreFields(j *job, c Change) {
 	case c.State == Buried:
 		e.buried = max(e.buried, c.Due)
 	case c.State == Ready && c.Reserves+c.Kicks == 0:
-		past.when = j.afterDelay() // otherwise it is unknown when it became ready: assume the start of the clock
+		past.when = j.afterDelay() // otherwise, the time at which it became ready is unknown: assume the start of the clock
 	}
 	if j.cold != none || c.State == Buried || past != (coldJob{when: j.afterDelay()}) {
 		cold := e.jobs.cold(j)

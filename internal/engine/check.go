@@ -50,10 +50,10 @@ type checker struct {
 	sum        Stats            // sums of tubes and sessions
 	stales     int              // number of tubes whose policies make jobs stale
 	inQueue    int              // jobs found in queues and heaps
-	bytes      map[uint32]int64 // size of bodies by number of the tube
+	bytes      map[uint32]int64 // total size of the bodies, by number of the tube
 	memory     int64
 	colds      map[slot]bool         // cold parts of jobs
-	closed     int                   // sessions
+	closed     int                   // number of closed sessions
 	references map[uint32]references // by number of the tube
 }
 
@@ -160,7 +160,7 @@ func (c *checker) countReferences() {
 	}
 }
 
-// queue checks a queue, and that its jobs agree with being there.
+// queue checks a queue, and that the fields of its jobs are correct for that queue.
 func (c *checker) queue(where string, q *queue, state State, fits func(*job) bool) (urgent int) {
 	var before key
 	var tail *leaf
@@ -224,7 +224,7 @@ func (c *checker) tube(t *tube) {
 	c.assert(armed(&t.timer, t.next()), "I13: %s: its timer is too late", name)
 }
 
-// gate checks whether the tube is correctly shut or open.
+// gate checks that a tube is shut if and only if it must be.
 func (c *checker) gate(name string, t *tube) {
 	c.assert(t.shut == (t.paused || t.gated()), "I24: %s: shut %v, paused %v, its gate shut %v", name, t.shut, t.paused, t.gated())
 	c.assert(t.gate != nil || !t.policy.gated(), "I24: %s: has no gate", name)
@@ -257,7 +257,7 @@ func (c *checker) session(s *Session) {
 	c.watches(name, s)
 }
 
-// watches checks that a session watches no tube twice.
+// watches checks that a session watches each tube only once.
 func (c *checker) watches(name string, s *Session) {
 	c.assert(len(s.watches) > 0, "I5: %s: watches nothing", name)
 	for i, w := range s.watches {

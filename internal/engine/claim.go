@@ -2,19 +2,19 @@ package engine
 
 import "math"
 
-// A Claim describes a reservation that an earlier leader of a cluster has made. The new
-// leader's engine has no reservations, and gives the job back to the client that holds
-// it. All times are durations, so that clocks need not agree.
+// A Claim describes a reservation that an earlier leader of a cluster made. The new
+// leader's engine has no reservations, and returns the job to the client that holds it.
+// Times are durations, so that clocks need not agree.
 type Claim struct {
 	ID       uint64
-	Reserves uint32 // of the job, this reservation included
+	Reserves uint32 // number of the job's reservations, including this one
 	For      int64  // ns since the reserve
-	Left     int64  // ns until the TTR ends
-	At       int64  // ns; the time of the reserve on that leader's clock
+	Left     int64  // ns until the TTR expires
+	At       int64  // time of the reserve in ns on that leader's clock
 }
 
-// Claims appends the claims of the jobs that a session holds, the oldest reservation
-// first, at most n. The durations end when the turn began.
+// Claims appends up to n claims of the jobs that a session holds, the oldest reservation
+// first. The durations end at the start of the turn.
 func (e *Engine) Claims(s *Session, n int, claims []Claim) []Claim {
 	for i := s.held.first; i != none && n > 0; n-- {
 		j := e.jobs.at(i)
@@ -27,7 +27,7 @@ func (e *Engine) Claims(s *Session, n int, claims []Claim) []Claim {
 
 // Claim gives a session the job of a claim. It makes no Change, and does not count as an
 // attempt or against the rate of a policy. The outcome is not OK if the job is gone
-// (NotFound), if it is not ready (Failed), or if the TTR of the reservation has ended
+// (NotFound), if it is not ready (Failed), or if the TTR of the reservation has expired
 // (TimedOut).
 func (e *Engine) Claim(now int64, s *Session, claim Claim) Outcome {
 	i, j := e.lookup(claim.ID)
@@ -36,7 +36,7 @@ func (e *Engine) Claim(now int64, s *Session, claim Claim) Outcome {
 		return NotFound
 	case claim.Left <= 0:
 		return TimedOut
-	case j.state() == Delayed && e.jobs.when(j) <= now+claimMargin, j.state() == Ready: // the earlier leader's clock can have been ahead
+	case j.state() == Delayed && e.jobs.when(j) <= now+claimMargin, j.state() == Ready: // the earlier leader's clock might have been ahead
 	default:
 		return Failed
 	}
@@ -56,10 +56,10 @@ func (e *Engine) Claim(now int64, s *Session, claim Claim) Outcome {
 
 const claimMargin = second
 
-// EndClaims ends the time for claims that Options.Claims or DropSessions has begun.
+// EndClaims ends the period for claims that Options.Claims or DropSessions started.
 func (e *Engine) EndClaims() { e.claiming = false }
 
-// ResumeWait makes a session continue a wait that it began on an earlier leader. It has
+// ResumeWait makes a session continue a wait that it started on an earlier leader. It has
 // waited for waited ns, and left is the remaining time in ns, or Never. Its Waiter gets
 // the outcome, even if there is a job now.
 func (e *Engine) ResumeWait(now int64, s *Session, waited, left int64) {
@@ -74,7 +74,8 @@ func (e *Engine) ResumeWait(now int64, s *Session, waited, left int64) {
 	}
 }
 
-// Wait returns how long a session has waited and will wait, as ResumeWait takes them.
+// Wait returns the time that a session has waited and the time that it will still wait,
+// for ResumeWait.
 func (e *Engine) Wait(s *Session) (waited, left int64) {
 	if left = Never; s.waitUntil != Never {
 		left = s.waitUntil - e.now
@@ -82,10 +83,10 @@ func (e *Engine) Wait(s *Session) (waited, left int64) {
 	return max(0, e.now-s.waitBegan), left
 }
 
-// Roles returns whether a session has put jobs, and whether it has reserved any.
+// Roles reports whether a session has put jobs, and whether it has reserved any.
 func (s *Session) Roles() (producer, worker bool) { return s.producer, s.worker }
 
-// ResumeRoles gives a session the roles that it had at an earlier leader.
+// ResumeRoles gives a session the roles that it had on an earlier leader.
 func (e *Engine) ResumeRoles(s *Session, producer, worker bool) {
 	if producer && !s.producer {
 		s.producer = true
@@ -96,8 +97,8 @@ func (e *Engine) ResumeRoles(s *Session, producer, worker bool) {
 	}
 }
 
-// ResumeTubes makes a new session use and watch the tubes of an earlier leader's session,
-// in the order of list-tubes-watched. It leaves out tubes that the limits forbid.
+// ResumeTubes makes a new session use and watch the tubes of an earlier leader's session.
+// watching is in the order of list-tubes-watched. It omits tubes that the limits forbid.
 func (e *Engine) ResumeTubes(s *Session, using []byte, watching [][]byte) {
 	e.Use(s, using)
 	s.watches = nil

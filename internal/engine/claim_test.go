@@ -59,7 +59,7 @@ func TestClaim(t *testing.T) {
 	if err := e.Check(); err != nil {
 		t.Error(err)
 	}
-	if _, o := e.Reserve(now, other, 0); o != OK { // the claim has not used the rate
+	if _, o := e.Reserve(now, other, 0); o != OK { // current number
 		t.Errorf("the second of two jobs: %v", o)
 	}
 	if _, o := e.Reserve(now+1000*second, e.Open(nil), 0); o != TimedOut { // two are reserved

@@ -1,8 +1,8 @@
 package engine
 
 // Close closes a session. Its reserved jobs become ready, the oldest reservation first,
-// and can be given to waiting sessions at once. If there are too many for one turn, Tick
-// continues in later turns. The session no longer counts, and must not be used except for
+// and waiting sessions can get them at once. If there are too many for one turn, Tick
+// continues in later turns. The session no longer counts. It must not be used except for
 // another Close.
 func (e *Engine) Close(now int64, s *Session) {
 	if s.closed {
@@ -63,9 +63,9 @@ func (e *Engine) closeStep(now int64, s *Session) (ok bool) {
 }
 
 // DropSessions removes all sessions at once. It emits no Change, gives no job to a
-// session and calls no Waiter. Reserved jobs become ready. A cluster member that no
-// longer leads uses it: afterwards, the engine equals one restored from its own Changes.
-// It takes one step per session, watch, reserved job and tube.
+// session and calls no Waiter. Reserved jobs become ready. A cluster member uses it when
+// it is no longer the leader: afterwards, the engine equals an engine restored from its
+// Changes. It takes one step per session, watch, reserved job and tube.
 func (e *Engine) DropSessions(now int64) {
 	for _, s := range e.sessions {
 		if s != nil {
@@ -98,7 +98,7 @@ func (e *Engine) dropTubes(s *Session) {
 	for _, w := range s.watches {
 		w.tube.watching--
 	}
-	if s.use != nil { // else it was about to be closed
+	if s.use != nil { // otherwise it was about to be closed
 		s.use.using--
 	}
 	s.watches, s.use = nil, nil

@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 )
 
-// Digest returns a checksum of the durable state: jobs, pauses and named texts.
-// Engines that made or restored the same Changes have the same digest. It sums
-// [Hasher.Hash]. now must not precede any Tick of the engines to compare.
+// Digest returns a checksum of the durable state: the sum of [Hasher.Hash] over all jobs,
+// pauses and named texts. Engines that made or restored the same Changes have the same
+// digest. now must not precede any Tick of the engines to compare.
 //
 // Digest reads all bodies and tubes, which takes some tenths of a second for a million
-// jobs. It must not be called in a turn that clients wait for.
+// jobs. It must not be called in a turn for which clients wait.
 func (e *Engine) Digest(now, epoch int64) uint64 {
 	h := Hasher{Now: now, Epoch: epoch}
 	var sum uint64
@@ -31,7 +31,7 @@ func (e *Engine) Digest(now, epoch int64) uint64 {
 // Changes do not contain, or contain later:
 //
 //   - A reserved job counts as ready.
-//   - So does a delayed job that is due. An engine that never ticks still has it as delayed.
+//   - A delayed job that is due also counts as ready: an engine that never ticks still has it as delayed.
 //   - A pause that is over does not count.
 //   - Reserves, timeouts and the last id do not count.
 type Hasher struct {
@@ -80,7 +80,7 @@ func (h *Hasher) appendJob(b []byte, c *Change) []byte {
 	switch state {
 	case Delayed:
 		b = h.appendMoment(b, c.Due)
-	case Buried: // a rank, and no moment
+	case Buried: // a rank, not a time
 		b = binary.LittleEndian.AppendUint64(b, uint64(c.Due))
 	}
 	if c.Origin != "" {

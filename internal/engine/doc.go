@@ -25,7 +25,7 @@
 // depend on their number. One heap of timers contains all tubes and sessions with due
 // times (timer.go).
 //
-// # What takes several turns
+// # Operations of several turns
 //
 // Some operations are too long for one turn: a kick of a million jobs, closing a session
 // that holds a million, or a million delays that end in the same second. They run in
@@ -43,9 +43,9 @@
 //
 // # Durable state
 //
-// Each durable effect is emitted as a [Change], a fact that stands alone, and
-// [Engine.Restore] takes the same facts back in (change.go). Reservations and touches are
-// not changes: a reservation ends with its session. Each end of a reservation is a
+// Each durable effect is emitted as a [Change], which is complete in itself, and
+// [Engine.Restore] applies Changes again (change.go). Reservations and touches are not
+// changes, because a reservation ends with its session. Each end of a reservation is a
 // change, with its [Failure] unless the job is deleted (failure.go).
 //
 // # Measurements
@@ -56,7 +56,7 @@
 //
 // # Invariants
 //
-// The invariants are numbered and stand next to the fields that they concern.
+// The invariants are numbered, and documented at the fields that they concern.
 // [Engine.Check] tests all of them. The most important is I3: a tube that is not paused
 // has no ready job or no waiting session. Matching is therefore local: a job that becomes
 // ready goes to the first waiter of its own tube, or stays in the tube.

@@ -7,18 +7,18 @@ type Outcome uint8
 
 const (
 	OK           Outcome = iota
-	NotFound             // no such job or tube, or not in a state for this verb
-	Waiting              // the answer comes later, through the Waiter
-	TimedOut             // no job came in time
-	DeadlineSoon         // the TTR of a job that the session holds ends within a second
+	NotFound             // no such job or tube, or the job is in the wrong state for this command
+	Waiting              // the Waiter will receive the answer later
+	TimedOut             // no job became available in time
+	DeadlineSoon         // the TTR of a job that the session holds expires within a second
 	Draining             // the server rejects puts
-	OutOfMemory          // the Log has no space for this change, or Limits refuse it; nothing has changed
-	TooBig               // Limits forbid a job of this size, however few there are
+	OutOfMemory          // the Log has no space for the change, or Limits refuse it; nothing has changed
+	TooBig               // Limits forbid a job of this size, even if there is no other job
 	Failed               // the Log does not work; nothing has changed
-	Duplicate            // a put found a duplicate, according to the policy of its tube
+	Duplicate            // the put is a duplicate, according to the tube's policy
 )
 
-// Never is a time that does not come. Forever is a timeout that does not end.
+// Never is a time that is never reached. Forever is a timeout that never expires.
 const (
 	Never   = math.MaxInt64
 	Forever = int64(-1)
@@ -32,7 +32,7 @@ type Options struct {
 
 	// Admit, if not nil, is called before each logged change except TubeGone. An outcome
 	// other than OK refuses the change and is the outcome of the command. tube is the
-	// name of the tube, body the length of the job's body in bytes.
+	// name of the tube, and body is the length of the job's body in bytes.
 	Admit func(kind ChangeKind, tube string, body int) Outcome
 
 	// Limits apply until SetLimits is called.
@@ -45,18 +45,18 @@ type Options struct {
 	// Policies apply until SetPolicies is called. They can be nil.
 	Policies Policies
 
-	// Schedules are the configured definitions until SetSchedules. CompileSchedule returns
-	// the schedule of a definition, or nil if this version cannot read it. Without it no
-	// schedule runs.
+	// Schedules contains the configured definitions until SetSchedules is called.
+	// CompileSchedule returns the schedule of a definition, or nil if this version cannot
+	// read it. If CompileSchedule is nil, no schedule runs.
 	Schedules       map[string]string
 	CompileSchedule func(name, text string) *Schedule
 
-	// Epoch is the time at which the clock is 0, in ns since 1970. Policies with an end
-	// time of a pause need it.
+	// Epoch is the time at which the engine's clock is 0, in ns since 1970. Policies that
+	// pause a tube until a given time need it.
 	Epoch int64
 
-	// Claims makes the engine wait until EndClaims for claims of an earlier leader's
-	// clients. Until then it reserves no job and keeps stale jobs.
+	// Claims makes the engine wait for claims of an earlier leader's clients until
+	// EndClaims. Until then, it reserves no job and keeps stale jobs.
 	Claims bool
 
 	// PolicyActed, if not nil, is called for each action of a policy. It must not block.
@@ -72,8 +72,8 @@ type Engine struct {
 	jobs   jobSlab
 	bodies *bodies
 	ids    index
-	lastID uint64 // highest id assigned; above MaxID there are no more
-	buried int64  // rank of the last job that was buried
+	lastID uint64 // highest id assigned; above MaxID if none are left
+	buried int64  // rank of the last buried job
 
 	tubes       []*tube // by number; nil if free
 	tubeNums    []uint32
@@ -90,11 +90,11 @@ type Engine struct {
 
 	origins      map[uint64]string // origins of jobs by id; see setOrigin
 	failures     map[slot]uint32   // see failureOf
-	mostFailures int               // maximum length of failures since the map was made
+	mostFailures int               // maximum length of failures since the map was created
 
 	failureBuf      []byte // scratch
 	changedFailures []byte // records that changes refer to
-	takenFailures   []byte // records of the changes that were taken, for RecycleChanges
+	takenFailures   []byte // records of the changes that TakeChanges returned, for RecycleChanges
 
 	policies      policies
 	policyCounts  PolicyCounts
@@ -102,10 +102,10 @@ type Engine struct {
 	jobPass       jobPass
 	keys          keyIndex
 	schedules     schedules
-	duplicatePuts int // puts of this turn that were duplicates: their answers rely on earlier puts
+	duplicatePuts int // number of duplicate puts in this turn; their answers rely on earlier puts
 
 	turnWork   int // work done in this turn, in the unit of maxTurnWork
-	turnLogged int // bytes of the bodies of jobs that were moved in this turn, if that is logged
+	turnLogged int // bytes of the bodies that were moved and logged in this turn
 	workLimit  int // maxTurnWork, or less in tests
 	slice      int // maxSlice or maxLoggedSlice, or less in tests
 
@@ -118,7 +118,7 @@ type Engine struct {
 
 	now       int64            // time of the turn's start in ns, as passed to Tick
 	times     Times            // durations of jobs
-	refused   Refusals         // by the limits
+	refused   Refusals         // refusals by the limits
 	refusedAt [numLimits]int64 // time of the last refusal by each limit; 0 means never
 }
 
@@ -158,9 +158,9 @@ func (e *Engine) IsDraining() bool { return e.draining }
 // Settings contains the settings of a running engine and the counters of its policies.
 type Settings struct {
 	limits       Limits
-	policies     Policies // but for those that are facts
+	policies     Policies // policies without those set at run time
 	policyCounts PolicyCounts
-	schedules    map[string]string // that are configured
+	schedules    map[string]string // configured schedules
 }
 
 // Settings returns the settings for [Engine.Inherit].
@@ -169,7 +169,7 @@ func (e *Engine) Settings() Settings {
 }
 
 // Inherit copies the settings of another engine, and ends draining, which applies only to
-// the engine that leads.
+// the leader's engine.
 func (e *Engine) Inherit(s Settings) {
 	e.SetLimits(s.limits)
 	e.SetPolicies(s.policies)
@@ -178,8 +178,8 @@ func (e *Engine) Inherit(s Settings) {
 	e.draining = false
 }
 
-// assignNumber assigns a number to x, by which job records can refer to it. It reuses a
-// free number if there is one.
+// assignNumber assigns a number to x, which job records can store. It reuses a free
+// number if there is one.
 func assignNumber[T any](all *[]*T, free *[]uint32, x *T) uint32 {
 	if last := len(*free) - 1; last >= 0 {
 		n := (*free)[last]
@@ -260,7 +260,7 @@ func (e *Engine) attach(t *tube, i slot, j *job) {
 	}
 }
 
-// detach removes a job from its queue and from the counts.
+// detach removes a job from its queue and subtracts it from the counts.
 func (e *Engine) detach(t *tube, i slot, j *job) {
 	e.turnWork++
 	switch j.state() {
@@ -291,7 +291,7 @@ func (e *Engine) detach(t *tube, i slot, j *job) {
 }
 
 // makeReady makes a detached job ready and gives it to a waiting session, if there is
-// one. The job's when must be set.
+// one. The job's time when must be set.
 func (e *Engine) makeReady(now int64, t *tube, i slot, j *job) {
 	j.setState(Ready)
 	e.attach(t, i, j)

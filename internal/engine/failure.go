@@ -10,19 +10,19 @@ import (
 // A Failure describes how the last attempt of a job ended, and since when the job is
 // buried.
 type Failure struct {
-	End      Ends   // one end; zero if the attempt has not ended, or ended with the server
+	End      Ends   // a single end; zero if the attempt has not ended, or ended with the server
 	Policy   string // setting that exhausted or expired the job; empty if none did
-	At       int64  // ms since 1970; end of the attempt; without an attempt, the burial
+	At       int64  // end of the attempt or, without an attempt, the burial, in ms since 1970
 	Took     int64  // ms; duration of the attempt
 	Attempt  uint32 // zero if the job was never reserved
 	Buried   int64  // ms since 1970; last burial of the job, or zero
-	Identity string // of the worker; empty if it had none
+	Identity string // identity of the worker; empty if it had none
 	Address  netip.AddrPort
 	Note     string // reason that the worker gave, or empty
 }
 
-// A FailureRecord is an encoded Failure. An empty record stands for none. Journals and
-// clusters contain these bytes, which never change:
+// A FailureRecord is an encoded Failure. An empty record means that there is no Failure.
+// Journals and clusters contain this encoding, which never changes:
 //
 //	failure  := flags u8  at  took  attempt  [buried]  identity  address  note
 //	flags    := end + 8 * policy + 64 if there is buried
@@ -65,7 +65,7 @@ func (r FailureRecord) Valid() bool {
 	return ok && len(w.rest) == 0
 }
 
-// Decode returns the Failure of a record. It is false for an empty record, and for bytes
+// Decode returns the Failure of a record. ok is false for an empty record, and for bytes
 // that no version writes.
 func (r FailureRecord) Decode() (f Failure, ok bool) {
 	f, who, ok := r.decode()
@@ -73,7 +73,7 @@ func (r FailureRecord) Decode() (f Failure, ok bool) {
 	return f, ok && len(who.rest) == 0
 }
 
-// worker is the rest of a record, after its numbers.
+// worker is the part of a record after its numbers.
 type worker struct{ all, identity, address, note, rest []byte }
 
 // decode decodes the record at the start of r, without the texts of the Failure.
@@ -144,10 +144,12 @@ func (f *Failure) Append(b []byte) FailureRecord {
 	return append(append(b, byte(len(f.Note))), f.Note...)
 }
 
-// I29. failures has only slots of jobs. A value is the slot of a FailureRecord among the
-// bodies, below the number of its class. Neither has pointers.
+// I29. failures has only slots of jobs. The low bits of a value are the slot of a
+// FailureRecord among the bodies, and the high bits are the number of its class. Neither
+// has pointers.
 //
-// The end of an attempt and a burial make a record. It stays until the job is deleted.
+// The end of an attempt and a burial create a record, which stays until the job is
+// deleted.
 
 // failureBytes is the approximate memory of a place in Engine.failures, in bytes.
 const failureBytes = 16
@@ -177,7 +179,7 @@ func (e *Engine) failureOf(i slot) FailureRecord {
 	return padded[:n]
 }
 
-// failureSlot returns the memory of a record and its padding.
+// failureSlot returns the slot of a record, with the padding.
 func (e *Engine) failureSlot(ref uint32) FailureRecord {
 	return e.bodies.get(ref%(1<<failureSlotBits), uint32(classSize(int(ref>>failureSlotBits))))
 }
@@ -214,11 +216,11 @@ func (e *Engine) setFailure(i slot, r FailureRecord) {
 // maxKeptMap is the maximum size of a map of failures that is kept when it is empty.
 const maxKeptMap = 1024
 
-// noteEnd records how the attempt of a reserved job ends, and keeps the note of its
-// worker. The Log has admitted the change.
+// noteEnd records how the attempt of a reserved job ends, and keeps its worker's note.
+// The Log must have admitted the change.
 func (e *Engine) noteEnd(i slot, j *job, end Ends) {
 	var note []byte
-	if r := e.failureOf(i); len(r) > 0 && r[0]%failurePolicy == 0 { // it can be a note of this attempt
+	if r := e.failureOf(i); len(r) > 0 && r[0]%failurePolicy == 0 { // it can contain a note of this attempt
 		if f, w, _ := r.decode(); f.Attempt == e.jobs.held(j).reserves {
 			note = w.note
 		}
@@ -266,7 +268,7 @@ func (e *Engine) loggedFailure(i slot) FailureRecord {
 	return e.changedFailures[at:len(e.changedFailures):len(e.changedFailures)]
 }
 
-// SetFailure sets the failure of a job that was exported.
+// SetFailure sets the failure of an imported job.
 func (e *Engine) SetFailure(id uint64, r FailureRecord) Outcome {
 	i, j := e.lookup(id)
 	if i == none {
@@ -280,7 +282,7 @@ func (e *Engine) SetFailure(id uint64, r FailureRecord) Outcome {
 	return OK
 }
 
-// Note keeps a reason of up to MaxNote bytes with the present attempt of a job that the
+// Note stores a reason of up to MaxNote bytes for the current attempt of a job that the
 // session has reserved.
 func (e *Engine) Note(s *Session, id uint64, text []byte) Outcome {
 	i, j := e.lookupHeld(s, id)

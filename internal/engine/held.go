@@ -4,7 +4,7 @@ package engine
 // They become ready in this order when the session ends. The list links the job records,
 // so that a session with a million jobs can be closed in slices, without sorting.
 //
-// I14. It has the jobs of Session.reserved, and no others.
+// I14. The list contains exactly the jobs of Session.reserved.
 type heldList struct{ first, last slot }
 
 func (l *heldList) push(jobs *jobSlab, i slot, c *coldJob) {

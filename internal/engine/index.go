@@ -34,10 +34,10 @@ const (
 	maxJobs = isNode - slotsPerPage
 )
 
-// A recentNode is a node on the path of sixteen ids.
+// A recentNode is a node on the path of 16 ids.
 type recentNode struct {
 	prefix uint64 // the ids without their last four bits
-	node   *node  // or nil
+	node   *node  // the node, or nil
 	shift  uint   // shift of the bits that the node distinguishes
 }
 
@@ -55,11 +55,12 @@ func (x *index) newNode() uint32 {
 	return number
 }
 
-// place returns the place of an id in a node that distinguishes the bits from shift on.
+// place returns the place of an id in a node that distinguishes the bits starting at
+// shift.
 func (n *node) place(id uint64, shift uint) *uint32 { return &n[id>>shift%(1<<idBits)] }
 
 func (n *node) empty() bool {
-	for k := len(n) - 1; k >= 0; k-- { // the jobs with the lower ids go first
+	for k := len(n) - 1; k >= 0; k-- { // the jobs with the lower ids first
 		if n[k] != none {
 			return false
 		}
@@ -115,7 +116,7 @@ func (x *index) insert(i slot, id uint64) {
 	}
 	n, shift := x.lastNode(id)
 	place := n.place(id, shift)
-	for *place != none { // the two jobs go down until they part
+	for *place != none { // move both jobs down until their paths differ
 		other := *place
 		number := x.newNode()
 		*place = number | isNode

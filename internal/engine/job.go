@@ -27,7 +27,7 @@ func (s State) String() string {
 	return "invalid"
 }
 
-// UrgentPri is the priority below which a ready job counts as urgent.
+// UrgentPri is the priority below which a ready job is urgent.
 const UrgentPri = 1024
 
 const second = int64(1e9) // ns
@@ -43,7 +43,7 @@ const none = ^slot(0)
 // I1. A job is in exactly one place: the queue of its state in its tube, or the queue of
 // its holder.
 //
-// I2. Its tube exists, and so does the session that holds it.
+// I2. Its tube and the session that holds it exist.
 //
 // I7. No id is above Engine.lastID. I8. The TTR is at least one second.
 type job struct {
@@ -101,17 +101,17 @@ func (j *job) delay() uint32 {
 type coldJob struct {
 	// Durable fields.
 	when     int64  // in ns. Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
-	reserves uint32 // times reserved
-	timeouts uint32 // times the TTR ran out
+	reserves uint32 // number of reservations
+	timeouts uint32 // number of times that the TTR expired
 	releases uint32
 	buries   uint32
 	kicks    uint32
 
 	// In memory only.
-	touches               uint32 // Reserved: since the reserve. Else undefined
-	holder                uint32 // Reserved: number of the session that holds it. Else undefined
+	touches               uint32 // Reserved: number since the reserve. Otherwise undefined
+	holder                uint32 // Reserved: number of the session that holds it. Otherwise undefined
 	due                   int64  // time in ns at which the TTR of a reserved job expires; undefined in other states
-	heldBefore, heldAfter slot   // Reserved: neighbours in the list of its holder. Else undefined
+	heldBefore, heldAfter slot   // Reserved: neighbors in the list of its holder. Otherwise undefined
 }
 
 // A Job is the result of a reserve or peek. Its body is valid until the next call of the
@@ -137,7 +137,7 @@ type jobSlab struct {
 	coldCount    int
 	spareCold    slot // a free coldJob for the next job that needs one, or none
 	leaves       slab[leaf]
-	spareEntries [][]entry      // free arrays for leaves
+	spareEntries [][]entry      // spare arrays for leaves
 	segments     sparse[uint32] // see Engine.SetSegment
 }
 
@@ -214,8 +214,8 @@ func (s *jobSlab) held(j *job) *coldJob { return s.colds.at(j.cold) }
 // heldAt returns the coldJob of the reserved job in a slot.
 func (s *jobSlab) heldAt(i slot) *coldJob { return s.held(s.at(i)) }
 
-// coldOf returns a copy of the coldJob of a job, with the values it would have if the job
-// has none.
+// coldOf returns a copy of the coldJob of a job. If the job has none, it returns the
+// values that a coldJob would have.
 func (s *jobSlab) coldOf(j *job) coldJob {
 	switch {
 	case j.cold == none:

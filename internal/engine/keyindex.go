@@ -87,7 +87,7 @@ func (x *keyTable) remove(i slot) {
 	}
 	*l = keyLink{}
 	x.held--
-	for k := 0; k < 2 && x.held < x.n/2; k++ { // makes the buckets shrink as fast as the jobs
+	for k := 0; k < 2 && x.held < x.n/2; k++ { // so that the buckets shrink as fast as the jobs
 		x.shrink()
 	}
 }
@@ -95,7 +95,7 @@ func (x *keyTable) remove(i slot) {
 // partner returns the bucket from which a bucket was split.
 func partner(bucket uint32) uint32 { return bucket - 1<<(bits.Len32(bucket)-1) }
 
-// grow adds a bucket and moves some hashes of its partner to it.
+// grow adds a bucket and moves some hashes to it from its partner.
 func (x *keyTable) grow() {
 	b := x.n
 	if x.n++; b%slotsPerPage == 0 {

@@ -1,14 +1,14 @@
 package engine
 
 // A Kick is the progress of a kick, which can take many turns. BeginKick decides whether
-// it kicks buried or delayed jobs, and the maximum number. So it ends even if workers
-// bury jobs as fast as it kicks them.
+// it kicks buried or delayed jobs, and the maximum number of jobs. So a kick ends even if
+// workers bury jobs as fast as it kicks them.
 type Kick struct {
 	Kicked  uint32  // number of jobs so far
 	Refused Outcome // reason why the Log refused the next job, or OK
 	left    uint32  // jobs to kick
 	from    State   // Buried or Delayed
-	tube    *tube   // if it was removed, it has no jobs
+	tube    *tube   // a removed tube has no jobs
 }
 
 // BeginKick prepares a kick of up to n jobs in the used tube. It selects the buried jobs,
@@ -22,8 +22,8 @@ func (e *Engine) BeginKick(s *Session, n uint32) Kick {
 	return Kick{tube: s.use, from: from, left: uint32(min(int64(n), int64(s.use.queueOf(from).n)))}
 }
 
-// ContinueKick executes a slice of a kick and reports whether more remains. A kick ends
-// early only if the Log refuses a change.
+// ContinueKick executes a slice of a kick and reports whether more jobs remain. A kick
+// ends early only if the Log refuses a change.
 func (e *Engine) ContinueKick(now int64, k *Kick) (more bool) {
 	from := k.tube.queueOf(k.from)
 	for n := 0; k.left > 0; n++ {

@@ -2,15 +2,15 @@ package engine
 
 import "unsafe"
 
-// Limits contains the limits of an engine. They refuse puts and new tubes, but never
+// Limits contains the limits of an engine. They can refuse puts and new tubes, but never
 // deletes. Lowering a limit discards nothing. The zero value means no limit.
 type Limits struct {
 	// Memory is the maximum memory of all jobs and tubes, in bytes. A job takes jobBytes
-	// and its body, rounded up by an eighth at most. A job that was reserved, kicked or
-	// buried also takes coldBytes, and a job with the key of a unique job keyBytes. A job
-	// that failed also takes failureBytes and its FailureRecord, rounded up. A tube takes
-	// its name and tubeBytes; the tube default is free. Tubes can exceed the limit by an
-	// eighth, so that workers can still watch tubes when jobs take all of it.
+	// and its body, rounded up by at most an eighth. A job that was reserved, kicked or
+	// buried also takes coldBytes, and a unique job with a key takes keyBytes. A job that
+	// failed also takes failureBytes and its FailureRecord, rounded up. A tube takes
+	// tubeBytes and its name; the tube default is free. Tubes can exceed the limit by an
+	// eighth, so that workers can still watch tubes when jobs take all the memory.
 	Memory int64
 
 	// Tubes is the maximum number of tubes, including default. An engine never has more
@@ -27,7 +27,7 @@ type Limits struct {
 
 // TubeLimits contains the limits of a tube. The zero value means no limit.
 type TubeLimits struct {
-	Jobs  int64 // in any state
+	Jobs  int64 // maximum number of jobs in any state
 	Bytes int64 // maximum size of the bodies
 }
 
@@ -129,7 +129,7 @@ func (e *Engine) refuse(l Limit, tube string) {
 	}
 }
 
-// RefusedSince returns the settings whose limits have refused something since t.
+// RefusedSince returns the settings whose limits have refused a command since t.
 func (e *Engine) RefusedSince(t int64) (settings []string) {
 	for l, at := range e.refusedAt {
 		if at > 0 && at >= t {
@@ -139,7 +139,7 @@ func (e *Engine) RefusedSince(t int64) (settings []string) {
 	return settings
 }
 
-// RefusedInTurn returns the settings whose limits have refused something in this turn.
+// RefusedInTurn returns the settings whose limits have refused a command in this turn.
 func (e *Engine) RefusedInTurn() []string { return e.RefusedSince(max(e.now, 1)) }
 
 // Refusals counts refusals by limit.
@@ -147,7 +147,7 @@ type Refusals struct {
 	Memory   uint64 // jobs and new tubes, because of Limits.Memory
 	TubeFull uint64 // jobs, because of TubeLimits
 	Tubes    uint64 // new tubes, because of Limits.Tubes
-	Watches  uint64 // because of Limits.Watches
+	Watches  uint64 // watches, because of Limits.Watches
 }
 
 // Refusals returns the number of refusals since the engine was created.
@@ -173,8 +173,8 @@ func (e *Engine) room(t *tube, n uint32, isNew bool) Outcome {
 	return OK
 }
 
-// exceeds records that a limit refuses a job. alone reports whether the job would exceed
-// it without any other job.
+// exceeds records that a limit refuses a job, and returns the outcome. alone reports
+// whether the job would exceed the limit even without other jobs.
 func (e *Engine) exceeds(l Limit, t *tube, alone bool) Outcome {
 	e.refuse(l, t.name)
 	if alone {

@@ -34,7 +34,7 @@ type nameList struct {
 
 type namePage struct {
 	names []string
-	epoch uint64 // epoch of the list when names was created; later snapshots can share it
+	epoch uint64 // epoch of the list when names was created; later snapshots can share names
 }
 
 // snapshot returns the current list.
@@ -57,7 +57,7 @@ func (l *nameList) push(name string) {
 	l.unshare()
 	p := l.n / namesPerPage
 	switch {
-	case p == len(l.pages) && p == 0: // starts small, for the few tubes that a session watches
+	case p == len(l.pages) && p == 0: // small at first, for the few tubes that a session watches
 		l.pages = append(l.pages, namePage{epoch: l.epoch})
 	case p == len(l.pages):
 		l.pages = append(l.pages, namePage{make([]string, 0, namesPerPage), l.epoch})
@@ -68,8 +68,8 @@ func (l *nameList) push(name string) {
 	l.bytes += len(name)
 }
 
-// remove removes name i and moves the last name there. It returns the last name, which
-// can be the removed one.
+// remove removes name i and moves the last name to its place. It returns the last name,
+// which can be the removed name.
 func (l *nameList) remove(i int) (last string) {
 	l.unshare()
 	l.bytes -= len(l.At(i))

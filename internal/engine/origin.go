@@ -20,8 +20,8 @@ func (e *Engine) setOrigin(id uint64, tube string) {
 
 // RedriveJob moves a buried or ready job to another tube and makes it ready. If to is
 // empty, the destination is the job's origin. For a buried job, it counts as a kick,
-// which grants as many attempts again. A job that was kicked in the dead tube already has
-// them.
+// which grants the same number of attempts again. A job that was kicked in the dead tube
+// already has these attempts.
 func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() != Buried && j.state() != Ready {

@@ -13,12 +13,12 @@ type PageSearch struct {
 	tube  string
 	state State
 	after key
-	left  int // jobs to report
+	left  int // number of jobs to report
 
 	// The queues of sessions hold the reserved jobs. A search for reserved jobs first
 	// collects their keys.
 	session int // number of the next session to examine
-	from    key // of the last job that was examined there
+	from    key // key of the last job that was examined in that session
 	found   heldKeys
 }
 
@@ -43,8 +43,8 @@ const maxReported = 64
 // from page to page sees each job exactly once that stays in the list and keeps its key.
 type Cursor struct{ after key }
 
-// String returns the cursor as text: hexadecimal digits and a dot, or nothing for
-// the beginning.
+// String returns the cursor as text: hexadecimal digits and a dot, or "" for the
+// beginning.
 func (c Cursor) String() string { return string(c.Append(nil)) }
 
 // Append appends the cursor as text.
@@ -56,7 +56,7 @@ func (c Cursor) Append(dst []byte) []byte {
 	return strconv.AppendUint(dst, c.after.id, 16)
 }
 
-// ParseCursor is the reverse of String.
+// ParseCursor parses the text that String returns.
 func ParseCursor(text string) (c Cursor, err error) {
 	if text != "" {
 		fmt.Sscanf(text, "%x.%x", &c.after.first, &c.after.id)
@@ -84,8 +84,8 @@ func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageS
 func (p *PageSearch) Memory() int64 { return int64(cap(p.found)) * 16 }
 
 // ContinuePage executes a slice of a search and reports whether more remains. It calls
-// each with the current stats of the jobs, in order, and the cursor after each. If it
-// reports fewer than n jobs, the list has no more.
+// each with the current stats of the jobs, in order, and the cursor after each job. If it
+// reports fewer than n jobs, the list has no more jobs.
 func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, at Cursor)) (more bool) {
 	t := e.byName[p.tube]
 	if t == nil {
@@ -109,7 +109,7 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 }
 
 // continueHeld is ContinuePage for reserved jobs. It skips jobs that were touched or
-// given back since it found them.
+// returned since it found them.
 func (e *Engine) continueHeld(now int64, t *tube, p *PageSearch, each func(st JobStats, at Cursor)) (more bool) {
 	n := 0
 	for ; p.session < len(e.sessions); n, p.session, p.from = n+1, p.session+1, p.after {
@@ -145,7 +145,7 @@ func (e *Engine) continueHeld(now int64, t *tube, p *PageSearch, each func(st Jo
 	return false
 }
 
-// report reports a job of a search.
+// report calls each with a job of a search.
 func (e *Engine) report(now int64, p *PageSearch, j *job, each func(st JobStats, at Cursor)) {
 	e.turnWork++
 	p.after = e.jobs.keyOf(j)

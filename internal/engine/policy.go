@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// A Policy defines the engine's treatment of the jobs in a tube. Most settings act when a
+// A Policy defines how the engine treats the jobs in a tube. Most settings act when a
 // reservation ends without a delete or bury: by a timeout, the end of the session, or a
 // release. Others act when a job expires (policy_stale.go) or is put (unique.go). The
-// rest controls a gate (policy_gate.go). The zero value does nothing.
+// remaining settings control a gate (policy_gate.go). The zero value does nothing.
 //
 // A Policy is immutable once an engine has it, and can be shared by many tubes.
 type Policy struct {
 	// MaxAttempts, MaxTimeouts and MaxReleases are the maximum numbers of reservations,
 	// timeouts and releases before a job is exhausted. Zero means no limit. Each kick of
-	// the buried job allows as many again. If MaxAttempts is 1, each reservation is a
-	// Change, so that even a restored engine does not reserve the job again.
+	// the buried job grants the same numbers again. If MaxAttempts is 1, each reservation
+	// is a Change, so that even a restored engine does not reserve the job again.
 	MaxAttempts, MaxTimeouts, MaxReleases uint32
 
 	Exhausted Exhausted // action on an exhausted job
 	DeadTube  string    // destination of exhausted jobs; "{tube}" stands for the job's tube
 
 	// RetryDelay is the delay in ns after a job's first failure. Each further failure
-	// multiplies it by RetryFactor, up to RetryMax. A random part of up to RetryJitter, a
-	// fraction, is subtracted. A release with a delay keeps its delay.
+	// multiplies it by RetryFactor, up to RetryMax. A random part, up to the fraction
+	// RetryJitter, is subtracted. A release with a delay keeps its delay.
 	RetryDelay, RetryMax     int64
 	RetryFactor, RetryJitter float64
-	RetryOn                  Ends // after which ends of a reservation
+	RetryOn                  Ends // ends of a reservation after which the delay applies
 
 	// Snooze is the minimum delay, in ns, of a release that counts neither as a reservation
 	// nor as a release of the job. Zero means that each release counts.
@@ -44,10 +44,10 @@ type Policy struct {
 	UniqueWhile While
 	UniqueMode  UniqueMode
 
-	PausedUntil int64  // in ns since 1970: no job is reserved earlier; 0 means not paused, math.MaxInt64 no end
+	PausedUntil int64  // no job is reserved before this time, in ns since 1970; 0 means not paused, math.MaxInt64 never ends
 	MaxReserved uint32 // maximum number of reserved jobs; 0 means no limit
 	Interval    int64  // average ns between two reservations; 0 means no limit
-	Burst       uint32 // maximum number of reservations at once; 0 means the rate of a second, at least 1
+	Burst       uint32 // maximum number of reservations at once; 0 means the number per second, but at least 1
 }
 
 // Ends is a set of ends of a reservation that leave the job undone. Policies act after
@@ -55,8 +55,8 @@ type Policy struct {
 type Ends uint8
 
 const (
-	Timeout Ends = 1 << iota // its TTR ran out
-	Lost                     // its session has ended
+	Timeout Ends = 1 << iota // the TTR expired
+	Lost                     // the session has ended
 	Release
 	Bury
 	Taken // an operator released or buried the job
@@ -86,13 +86,13 @@ func (p *Policy) counted() bool { return p.Limited() || p.RetryDelay > 0 }
 type PolicyEvent uint8
 
 const (
-	OutOfAttempts PolicyEvent = iota // a job was exhausted, by Policy.MaxAttempts
+	OutOfAttempts PolicyEvent = iota // a job was exhausted by Policy.MaxAttempts
 	OutOfTimeouts
 	OutOfReleases
-	Expired       // by Policy.TTL
-	BuriedTooLong // by Policy.KeepBuried
-	Retried       // the job is delayed
-	PolicySkipped // the Log refused it
+	Expired       // a job was older than Policy.TTL
+	BuriedTooLong // a job was buried for longer than Policy.KeepBuried
+	Retried       // a failed job was delayed
+	PolicySkipped // the Log refused the action
 	DeadTubeFull  // an exhausted job was buried in its own tube, because the dead tube refused it
 	Deduplicated  // a put was a duplicate, by Policy.Unique
 	WithoutKey    // a job without a key was put
@@ -104,7 +104,8 @@ func (v PolicyEvent) String() string {
 	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "ttl", "keep-buried", "retry-delay", "skipped", "dead-tube", "unique", "no-key"}[v]
 }
 
-// PolicyCounts counts actions of policies since the engine was created, by PolicyEvent.
+// PolicyCounts contains the number of actions of policies since the engine was created,
+// by PolicyEvent.
 type PolicyCounts [NumPolicyEvents]uint64
 
 // Exhausted returns the number of exhausted jobs.
@@ -123,7 +124,7 @@ type PolicyAct struct {
 	Event PolicyEvent
 	Tube  string
 	Job   uint64 // zero if the job has no id yet
-	To    string // the dead tube that the job moves to; empty if it does not move
+	To    string // dead tube to which the job moves; empty if it does not move
 }
 
 // notePolicy counts and reports an action of a policy.
@@ -134,9 +135,9 @@ func (e *Engine) notePolicy(act PolicyAct) {
 	}
 }
 
-// releaseLost ends a reservation whose TTR ran out or whose session has gone. That is a
-// Change, so that the Failure outlives the process, and policies continue to count. If
-// the Log refuses the Change, the job is ready without a Failure.
+// releaseLost ends a reservation whose TTR expired or whose session has ended. The end is
+// a Change, so that the Failure outlives the process, and policies continue to count. If
+// the Log refuses the Change, the job becomes ready without a Failure.
 func (e *Engine) releaseLost(now int64, i slot, end Ends) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
@@ -154,7 +155,8 @@ func (e *Engine) releaseLost(now int64, i slot, end Ends) {
 	e.endReservation(now, t, i, j, now+e.retryDelay(t, j, end))
 }
 
-// releaseTerms hold the priority and delay of a release, and its end: Release or Taken.
+// releaseTerms contains the priority and delay of a release, and the end: Release or
+// Taken.
 type releaseTerms struct {
 	pri, delay uint32
 	end        Ends
@@ -192,10 +194,10 @@ func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *releaseTerm
 	return over != NumPolicyEvents && e.finishJob(over, t, i, j, end, release)
 }
 
-// finishJob ends the life of a job in its tube, as the policy defines for a reason. A job
-// that its dead tube refuses is buried in its own tube. finishJob returns false, and does
-// nothing, if the Log refuses that. how is the end of the attempt of a reserved job.
-// release is nil unless the job is being released.
+// finishJob ends the life of a job in its tube, as the policy defines for the reason why.
+// If the dead tube refuses the job, finishJob buries it in its own tube. It returns
+// false, and does nothing, if the Log refuses that. how is the end of the attempt of a
+// reserved job. release is nil unless the job is being released.
 func (e *Engine) finishJob(why PolicyEvent, t *tube, i slot, j *job, how Ends, release *releaseTerms) bool {
 	kind, dead := t.policy.disposition(why, t.name)
 	var to *tube
@@ -233,7 +235,7 @@ func (e *Engine) finishJob(why PolicyEvent, t *tube, i slot, j *job, how Ends, r
 		e.removeJob(i, j)
 	case JobMoved:
 		was := e.origins[j.id]
-		if was == "" { // else it is dead once more, in a tube of dead jobs
+		if was == "" { // otherwise the job is dead again, in a tube of dead jobs
 			e.setOrigin(j.id, t.name)
 		}
 		e.moveTo(i, j, to, was, func() { e.makeBuried(to, i, j, why.String()) })
@@ -250,7 +252,7 @@ func (e *Engine) finishJob(why PolicyEvent, t *tube, i slot, j *job, how Ends, r
 
 // disposition returns the kind of change that removes a job from a tube and, for a
 // JobMoved, the dead tube. If the dead tube is the job's own tube, or its name would be
-// too long, the job is buried where it is.
+// too long, the job is buried in its own tube.
 func (p *Policy) disposition(why PolicyEvent, tube string) (kind ChangeKind, dead string) {
 	switch {
 	case why == BuriedTooLong, why == Expired && !p.BuryAtTTL, why < Expired && p.Exhausted == DeleteExhausted:
@@ -264,8 +266,8 @@ func (p *Policy) disposition(why PolicyEvent, tube string) (kind ChangeKind, dea
 	return JobState, ""
 }
 
-// exceeded returns the limit that c exceeds if its reservation ends as end, or
-// NumPolicyEvents if it exceeds none.
+// exceeded returns the limit that a job with c exceeds if its reservation ends with end,
+// or NumPolicyEvents if it exceeds none.
 func (p *Policy) exceeded(c *coldJob, end Ends) PolicyEvent {
 	releases := c.releases
 	if end == Release {
@@ -284,7 +286,7 @@ func (p *Policy) exceeded(c *coldJob, end Ends) PolicyEvent {
 	return NumPolicyEvents
 }
 
-// retryDelay returns the delay of a job after its reservation ends as end, in ns.
+// retryDelay returns the delay in ns of a job whose reservation ends with end.
 func (e *Engine) retryDelay(t *tube, j *job, end Ends) int64 {
 	p := t.policy
 	if p == nil || e.policies.inForce == nil || p.RetryDelay == 0 || p.RetryOn&end == 0 {

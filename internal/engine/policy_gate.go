@@ -2,23 +2,23 @@ package engine
 
 import "math"
 
-// A gate closes a tube while its policy permits no reservation. The policy can limit the
-// number of reserved jobs, their rate, or pause the tube. The gate is also shut if more
-// stale jobs (policy_stale.go) are at the head of the tube than a turn can end.
+// A gate closes a tube while its policy permits no reservation. A policy can limit the
+// number of reserved jobs or the rate of reservations, or pause the tube. The gate is
+// also shut if the head of the tube has more stale jobs (policy_stale.go) than a turn can
+// end.
 //
 // I24. A tube is shut if it is paused or its gate is shut. While a gate is open, the
 // number of reserved jobs is below the limit. A shut gate opens when a reservation ends,
 // or at opensAt.
 type gate struct {
 	shut    bool
-	counts  bool  // whether the policy counts reservations; see pass
-	opensAt int64 // in ns; while shut. Never means when a reservation ends
+	counts  bool  // whether the gate counts reservations; see pass
+	opensAt int64 // time in ns at which a shut gate opens; Never if a reservation must end first
 
-	// spent is the time at which the token bucket will be full again. Each reservation
-	// adds Policy.Interval (the generic cell rate algorithm). It is at most one bucket
-	// after now.
+	// spent is the time at which the token bucket will be full again, at most one bucket
+	// after now. Each reservation adds Policy.Interval (the generic cell rate algorithm).
 	spent int64 // ns
-	byLog bool  // the Log refused a record that the policy needs
+	byLog bool  // whether the Log refused a record that the policy needs
 }
 
 // neverSpent is the value of spent for a full bucket.
@@ -45,8 +45,8 @@ func (p *Policy) owed(now, spent int64) int64 {
 	return min(spent, now+p.burst()*p.Interval)
 }
 
-// room returns the number of further reservations permitted in a tube that has the given
-// number of reserved jobs.
+// room returns the number of further reservations that are permitted in a tube with the
+// given number of reserved jobs.
 func (p *Policy) room(reserved int) uint64 {
 	room := uint64(math.MaxUint64)
 	if p != nil && p.MaxReserved > 0 {
@@ -99,7 +99,7 @@ func (e *Engine) closedUntil(now int64, t *tube) (at int64, closed bool) {
 	return 0, false
 }
 
-// pass records the reservation of a job of a tube whose gate counts.
+// pass records the reservation of a job in a tube whose gate counts reservations.
 func (e *Engine) pass(now int64, t *tube, i slot, j *job, wasReady bool) {
 	p := t.policy
 	if p.singleAttempt() {
@@ -128,14 +128,14 @@ func (e *Engine) shutGate(t *tube, until int64) {
 	e.arm(&t.timer, until)
 }
 
-// shutByLog shuts the gate of a tube for a second because the Log refuses what its policy
-// has to record.
+// shutByLog shuts the gate of a tube for a second because the Log refuses a record that
+// the policy needs.
 func (e *Engine) shutByLog(t *tube) {
 	e.shutGate(t, e.now+second)
 	t.gate.byLog = true
 }
 
-// freeGate opens the gate of a tube if no reason to be shut remains. If sessions wait for
+// freeGate opens the gate of a tube if no reason to keep it shut remains. If sessions wait for
 // ready jobs, Tick opens it and serves them before later sessions.
 func (e *Engine) freeGate(t *tube) {
 	g := t.gate

@@ -5,7 +5,7 @@ import "math"
 // Policies finds the policy of a tube. It is immutable. The engine treats settings made
 // at run time as text, which only Policies interprets.
 type Policies interface {
-	// Of returns the policy of a tube, or nil. Repeated calls return the same settings.
+	// Of returns the policy of a tube, or nil. Repeated calls return equal settings.
 	Of(tube string) *Policy
 
 	// With returns policies in which settings replace the run-time settings of a pattern.
@@ -34,21 +34,21 @@ type policies struct {
 	inForce    Policies
 
 	pass     pass // visits Engine.tubes to update their policies
-	restored bool // Restore has set policies and no client was served since: all tubes get them at once
+	restored bool // Restore has set policies, and no client has been served since: all tubes get them at once
 }
 
-// A pass visits all places from 0 on, a slice in each turn. A change that concerns all
+// A pass visits all places in order, a slice in each turn. A change that concerns all
 // places does not restart it: the pass ends one full round after the last change. So
-// repeated changes do not prevent any place from being visited.
+// repeated changes do not keep the pass from any place.
 type pass struct {
 	at       int // the next place
-	until    int // end of the round, once it has wrapped
+	until    int // end of the round, after the pass has wrapped
 	wrapped  bool
 	underway bool
-	wraps    uint64 // number of times that it went back to 0
+	wraps    uint64 // number of times that the pass restarted at 0
 }
 
-// A passMark is a point in time of a pass.
+// A passMark is a point in the progress of a pass.
 type passMark struct {
 	at    int
 	wraps uint64
@@ -107,8 +107,8 @@ func (p *policies) put(pattern, settings string) {
 
 // SetPolicies replaces the configured policies and keeps the run-time settings. Tick
 // updates all tubes in the following turns. A policy acts on a job at the job's next
-// event. A server that stops passes nil: then no end of a reservation counts, and tubes
-// that are shut stay shut.
+// event. A stopping server passes nil: then the end of a reservation does not count, and
+// shut tubes stay shut.
 func (e *Engine) SetPolicies(p Policies) { e.policies.configure(p) }
 
 // Policies returns the current policies, or nil if there are none.
@@ -124,7 +124,7 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 }
 
 // SetPolicy replaces the run-time settings of a pattern. An empty text removes them. The
-// settings are durable and do not keep a tube alive. They apply at once to the tube of
+// settings are durable and do not keep a tube alive. They apply at once to the tube with
 // that name, and to other tubes when Tick reaches them. The caller must have checked the
 // text. The outcome is TooBig if there are already MaxPolicies patterns.
 func (e *Engine) SetPolicy(pattern, settings string) Outcome {
@@ -153,8 +153,8 @@ func (e *Engine) NumPoliciesSet() int { return len(e.policies.set) }
 // SetPolicyOf returns the run-time settings of a pattern, or an empty string.
 func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.policies.set[pattern] }
 
-// A SettledPolicy is the progress of a policy that SetPolicy has set: first all tubes get
-// the policy, then the attempts of their jobs are logged.
+// A SettledPolicy tracks a policy that SetPolicy has set until it is in force: first all
+// tubes get the policy, then the attempts of their jobs are logged.
 type SettledPolicy struct {
 	tubes, jobs passMark
 	second      bool
@@ -211,14 +211,14 @@ func (e *Engine) updatePolicies() {
 }
 
 // A jobPass visits all jobs after the policy of a tube with jobs has changed. It indexes
-// the keys of the jobs. It also logs reservations that the Log lacks, for policies that
-// permit one attempt: a job reserved earlier has used its attempt.
+// the keys of the jobs. For policies that permit a single attempt, it also logs
+// reservations that the Log lacks, because an earlier reservation uses up the attempt.
 type jobPass struct {
 	pass
-	refused bool // the Log refused an attempt; the pass logs no others
+	refused bool // the Log refused an attempt, so the pass logs no others
 }
 
-// beginAttempts is begin if the attempts of all jobs must be logged.
+// beginAttempts starts the pass if the attempts of all jobs must be logged.
 func (p *jobPass) beginAttempts() {
 	p.begin()
 	p.refused = false
@@ -262,7 +262,7 @@ func (e *Engine) logAttempt(t *tube, i slot, j *job) {
 	e.emitState(i, j)
 }
 
-// pausedAt reports whether the policy pauses its tubes at a moment, in ns since 1970.
+// pausedAt reports whether the policy pauses its tubes at a given time, in ns since 1970.
 func (p *Policy) pausedAt(moment int64) bool {
 	return p != nil && p.PausedUntil != 0 && p.PausedUntil > moment
 }

@@ -1,7 +1,8 @@
 package engine
 
-// A job that is not reserved is stale if its policy must end it: it has expired, or it
-// has used its only attempt, for example before a crash. A stale job is never reserved.
+// A job that is not reserved is stale if its policy must end it, because it has expired,
+// or has used its only attempt, for example before a crash. A stale job is never
+// reserved.
 //
 // A staleSweep searches all jobs for stale jobs, one page of the slab at a time, and ends
 // them. A pass takes a minute, or longer if there are more stale jobs than the turns can
@@ -54,7 +55,7 @@ func (e *Engine) countStales(before, after *Policy) {
 // stale returns the reason why a job that is not reserved is stale, or NumPolicyEvents.
 func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	switch age := now - j.created; {
-	case e.claiming: // a client of an earlier leader can hold it
+	case e.claiming: // a client of an earlier leader might hold it
 	case j.state() == Buried:
 		if p.KeepBuried > 0 && age >= p.KeepBuried {
 			return BuriedTooLong
@@ -67,15 +68,16 @@ func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	return NumPolicyEvents
 }
 
-// hadAttempt reports whether a job has used its only attempt, and one per allowance.
+// hadAttempt reports whether a job has used its only attempt, and the additional attempt
+// of each allowance.
 func (e *Engine) hadAttempt(j *job) bool {
 	c := e.jobs.coldOf(j)
 	return c.reserves > c.allowances(j.state())
 }
 
 // reservable reports whether the first ready job of a tube with a policy can be reserved.
-// If the job is stale, reservable ends it. If the Log refuses that, or if n jobs ended
-// before are enough for a turn, reservable shuts the tube.
+// If the job is stale, reservable ends it. If the Log refuses that, or if the n jobs that
+// have already ended are enough for a turn, reservable shuts the tube.
 func (e *Engine) reservable(now int64, t *tube, i slot, j *job, n int) bool {
 	if t.policy == nil || t.gate == nil {
 		return true
@@ -103,7 +105,7 @@ func (e *Engine) admitAttempt(t *tube, j *job) bool {
 }
 
 // endStale reports whether a job that is reserved by id is stale, and ends it. A buried
-// job stays buried: it cannot be reserved if it has used its attempt.
+// job stays buried, but cannot be reserved if it has used its attempt.
 func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
 	if j.state() == Buried {
 		return t.policy.singleAttempt() && e.hadAttempt(j)

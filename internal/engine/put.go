@@ -14,8 +14,8 @@ type Spec struct {
 // must not change until the turn's Changes are written.
 //
 // As in beanstalkd, a refused put uses up an id, unless the outcome is TooBig. If the
-// policy of the tube finds a duplicate, the outcome is Duplicate and id is that of the
-// existing job.
+// policy of the tube finds a duplicate, the outcome is Duplicate and id is the existing
+// job's id.
 func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	e.SkipID(s)
 	if e.draining {
@@ -40,7 +40,7 @@ func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uin
 	return id, outcome
 }
 
-// put adds a job with the id taken last to a tube.
+// put adds a job with the last assigned id to a tube.
 func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	if e.lastID > MaxID {
 		e.refuse(IDLimit, t.name)
@@ -92,7 +92,7 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	return id, OK
 }
 
-// SkipID uses up an id for a put whose body did not have the announced length. Like Put,
+// SkipID uses up an id for a put whose body does not have the announced length. Like Put,
 // it makes the session a producer.
 func (e *Engine) SkipID(s *Session) {
 	if !s.producer {
@@ -107,10 +107,10 @@ func (e *Engine) SkipID(s *Session) {
 const MaxID = math.MaxInt64
 
 // MaxSafeID is the highest id that clients with floating-point numbers distinguish from
-// its neighbors. Only a fault can make a server exceed it.
+// its neighbors. Only a defect can make a server exceed it.
 const MaxSafeID = 1<<53 - 1
 
-// takeID uses up the next id. After the last one, lastID stays above MaxID.
+// takeID assigns the next id to lastID. After the last id, lastID stays above MaxID.
 func (e *Engine) takeID() {
 	if e.lastID <= MaxID {
 		e.lastID++

@@ -10,22 +10,22 @@ import (
 // pages of references to leaves, and leaves of slots. The job records contain the keys.
 //
 // Most jobs arrive in order, and most leave at the head. A job whose key is after all
-// others is appended to the last leaf. Only a job between others splits a leaf. So both
-// ends touch a few cache lines, however long the queue is, and a job takes little more
-// than 8 bytes.
+// others is appended to the last leaf. Only a job between others splits a leaf. So
+// operations at both ends touch only a few cache lines, even in a long queue, and a job
+// takes little more than 8 bytes.
 //
 // I19. n counts the jobs of the leaves. head and tail are the first and the last leaf.
 // Only the leaf of an empty queue is empty.
 //
 // I20. The keys of the jobs ascend, and none is after last. None is before low of its
-// page or leaf, except in the first one, and none is at or after low of the next. pos of
-// a job is the number of its leaf.
+// page or leaf, except in the first one, and none is at or after low of the next. A job's
+// pos is the number of its leaf.
 type queue struct {
 	jobs       *jobSlab
 	n          int
-	last       key // of the job that was appended last, even if it has left
+	last       key // key of the last appended job, even if that job has left
 	head, tail *leaf
-	pages      []leafPage // nil until there is a job
+	pages      []leafPage // nil before the first job
 }
 
 // A leafPage refers to some leaves.
@@ -40,15 +40,15 @@ type leafRef struct {
 	number uint32
 }
 
-// A leaf contains the jobs from entries[from] on.
+// A leaf contains its jobs in entries[from:].
 type leaf struct {
 	entries []entry
 	number  uint32
 	from    uint8
 }
 
-// An entry is a job with a hint, the upper half of its key. Because of the hints, a
-// search reads few records.
+// An entry is a job with a hint, the upper half of its key. With the hints, a search
+// reads few records.
 type entry struct {
 	hint uint32
 	slot slot
@@ -273,7 +273,7 @@ func (l *leaf) insert(place int, x entry) {
 }
 
 // remove removes a job. If it was the first, remove prefetches the record of a job that
-// will soon be the first: jobs that did not arrive in order are far apart in memory.
+// will soon be first, because jobs that did not arrive in order are far apart in memory.
 func (l *leaf) remove(jobs *jobSlab, i slot) {
 	const ahead = 8
 	at := int(l.from)
@@ -290,7 +290,7 @@ func (l *leaf) remove(jobs *jobSlab, i slot) {
 	l.entries = slices.Delete(l.entries, at, at+1)
 }
 
-// split moves the jobs of a full leaf from a position on to an empty leaf.
+// split moves the jobs of a full leaf, starting at a position, to an empty leaf.
 func (l *leaf) split(jobs *jobSlab, next *leaf, from int) {
 	next.entries = append(next.entries, l.entries[from:]...)
 	l.entries = l.entries[:from]

@@ -6,8 +6,8 @@ import "math"
 // paused. If there is none, it returns Waiting and waits up to timeout seconds, or
 // without limit if timeout is Forever. If timeout is 0, it never waits.
 //
-// If there is no job, and the TTR of a job that the session holds ends within a second,
-// Reserve returns DeadlineSoon. It also ends a wait with DeadlineSoon.
+// If there is no job, and the TTR of a job that the session holds expires within a
+// second, Reserve returns DeadlineSoon. A wait also ends with DeadlineSoon.
 //
 // Reserve examines each watched tube. 10,000 tubes take some tens of microseconds.
 func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
@@ -29,12 +29,12 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 }
 
 // maxBatch is the maximum total size of the bodies in a batch, in bytes. A batch always
-// contains at least one job, whatever its size.
+// contains at least one job of any size.
 const maxBatch = 1 << 20
 
 // ReserveBatch reserves up to n jobs and appends them to batch. It waits only for the
-// first job. It reserves further ready jobs up to maxBatch bytes of bodies and the work
-// of a turn.
+// first job. It reserves further ready jobs up to a total of maxBatch bytes, and within
+// the work of a turn.
 func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch []Job) ([]Job, Outcome) {
 	job, o := e.Reserve(now, s, timeout)
 	if o != OK {
@@ -54,8 +54,8 @@ func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch
 }
 
 // choose returns the job that a session reserves next. It returns none if there is no
-// job, or if the body has more than most bytes. If the first job is stale, choose ends
-// the stale jobs at the heads of all watched tubes and searches again.
+// job, or if the job's body has more than most bytes. If the first job is stale, choose
+// ends the stale jobs at the heads of all watched tubes and searches again.
 func (e *Engine) choose(now int64, s *Session, most int) slot {
 	for n := 0; ; {
 		i := e.best(s)
@@ -95,9 +95,9 @@ func (e *Engine) best(s *Session) slot {
 	return best
 }
 
-// ReserveJob reserves a job by id, whatever its tube, unless it is already reserved. For
-// a buried or delayed job, this is a Change: the job will be ready when the reservation
-// ends. Stale jobs are not found.
+// ReserveJob reserves a job of any tube by id, unless it is already reserved. For a
+// buried or delayed job, this is a Change: the job will be ready when the reservation
+// ends. For a stale job, the outcome is NotFound.
 func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	i, j := e.lookup(id)
 	if i == none || j.state() == Reserved {
@@ -164,7 +164,7 @@ func (e *Engine) match(now int64, t *tube) {
 }
 
 // serve gives the first ready job of a tube to the session that has waited longest. It
-// returns false if there is no job or no session.
+// returns false if no job is ready or no session waits.
 func (e *Engine) serve(now int64, t *tube) (ok bool) {
 	for n := 0; t.ready.n > 0 && t.waiters.first != nil; n++ {
 		i := t.ready.top()
@@ -198,7 +198,7 @@ func (e *Engine) endWait(s *Session, job Job, outcome Outcome) {
 	s.waiter.WaitOver(job, outcome)
 }
 
-// cancelWait ends the wait of a session, if it waits, without calling its Waiter.
+// cancelWait ends the wait of a session, if any, without calling its Waiter.
 func (e *Engine) cancelWait(s *Session) {
 	if !s.waiting {
 		return

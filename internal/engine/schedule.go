@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// A Schedule is the compiled definition of a schedule. Its moments are in seconds since
-// 1970: the engine's clock never goes back, but the wall clock can.
+// A Schedule is the compiled definition of a schedule. Its times are wall-clock times, in
+// seconds since 1970. Unlike the engine's clock, the wall clock can be set back.
 type Schedule struct {
-	Timing      string // text of the times; a change of it forgets missed runs
+	Timing      string // text of the times; if it changes, missed runs are forgotten
 	Tube        string
 	Spec        Spec
 	Missed      Missed
 	SkipOverlap bool
 
 	Body func(moment int64) []byte
-	Next func(after int64) int64                             // the first run after a moment, or NeverRuns
-	Due  func(after, upto int64, most int) (moments []int64) // the latest first
+	Next func(after int64) int64                             // returns the first run after a time, or NeverRuns
+	Due  func(after, upto int64, most int) (moments []int64) // returns the times of due runs, the latest first
 }
 
-// NeverRuns is the moment of a run that never comes.
+// NeverRuns is the time of a run that never comes.
 const NeverRuns = math.MaxInt64
 
-// Missed defines the runs after downtime.
+// Missed defines which runs are made up after downtime.
 type Missed uint8
 
 const (
-	RunOnce Missed = iota // one run for all
+	RunOnce Missed = iota // a single run for all missed runs
 	RunNone
 	RunAll // all runs of the last day, at most MaxMissed
 )
@@ -41,62 +41,63 @@ const (
 	// MaxMissed is the maximum number of missed runs that are put or counted.
 	MaxMissed = 100
 
-	onTime = 60           // s that a run can be late without being missed
-	oldRun = 24 * 60 * 60 // s after which RunAll omits a run
+	onTime = 60           // seconds that a run can be late without being missed
+	oldRun = 24 * 60 * 60 // age in seconds from which RunAll omits a run
 
-	scheduleRecheck = 10 * second // the wall clock can be set
-	scheduleRetry   = 1           // s between attempts of a run whose job was refused
+	scheduleRecheck = 10 * second // because the wall clock can be set
+	scheduleRetry   = 1           // seconds between attempts of a run whose job was refused
 
-	compileWork  = 200 // units to compile a definition
-	scheduleWork = 60  // units to run a schedule, in addition to its put
+	compileWork  = 200 // units for compiling a definition
+	scheduleWork = 60  // units for running a schedule, in addition to its put
 )
 
-// A Mark is the durable progress of a schedule. Moments are in seconds since 1970.
+// A Mark is the durable progress of a schedule. Its times are in seconds since 1970.
 type Mark struct {
-	At      int64  `json:"at"`               // runs up to here are done, or missed
-	Ran     int64  `json:"ran,omitempty"`    // moment of the last job's run
-	Job     uint64 `json:"job,omitempty"`    // the last job
+	At      int64  `json:"at"`               // runs up to this time are done, or missed
+	Ran     int64  `json:"ran,omitempty"`    // time of the last run that put a job
+	Job     uint64 `json:"job,omitempty"`    // id of the last job
 	Runs    uint64 `json:"runs,omitempty"`   // number of jobs
 	Missed  uint64 `json:"missed,omitempty"` // number of runs without a job
 	Skipped uint64 `json:"skipped,omitempty"`
-	Behind  uint64 `json:"behind,omitempty"` // number of last runs whose previous job was not over
+	Behind  uint64 `json:"behind,omitempty"` // number of last runs that found the previous job unfinished
 	Paused  bool   `json:"paused,omitempty"`
 	Timing  string `json:"timing"`
 }
 
 // schedules contains the schedules of an engine.
 type schedules struct {
-	configured map[string]string // definitions that are not facts, by name
-	set        map[string]string // definitions from run time, by name
+	configured map[string]string // configured definitions, by name
+	set        map[string]string // definitions set at run time, by name
 	marks      map[string]string
-	stale      bool // a fact was restored, or configured changed: list is outdated
+	stale      bool // list is outdated: a definition or mark was restored, or configured has changed
 
 	list   []*scheduled // by name
-	cursor int          // index in list of the next to run
+	cursor int          // index in list of the schedule to run next
 	due    int64        // time of the next RunSchedules, on the engine's clock
-	wall   int64        // of the last RunSchedules
+	wall   int64        // wall-clock time of the last RunSchedules
 	counts ScheduleCounts
-	firing struct{ name, mark string } // of the put in progress; empty if no schedule puts
+	firing struct{ name, mark string } // the schedule and the mark of the put in progress; empty if no schedule puts a job
 }
 
-// ScheduleCounts count since the start of the engine. Refused counts attempts.
+// ScheduleCounts contains numbers of runs since the engine was created. Refused is a
+// number of attempts.
 type ScheduleCounts struct{ Runs, Missed, Skipped, Refused uint64 }
 
 // scheduled is a schedule, or the mark of a schedule that no longer exists.
 type scheduled struct {
 	ScheduleStatus           // Schedules completes it
 	def            *Schedule // nil until compiled
-	next           int64     // s since 1970
+	next           int64     // seconds since 1970
 }
 
-// SetSchedules replaces the configured definitions, by name. Definitions from run time
-// take precedence.
+// SetSchedules replaces the configured definitions, by name. Definitions that were set at
+// run time take precedence.
 func (e *Engine) SetSchedules(configured map[string]string) {
 	e.schedules.configured = configured
 	e.relistSchedules()
 }
 
-// relistSchedules makes the next RunSchedules look at all schedules.
+// relistSchedules makes the next RunSchedules examine all schedules.
 func (e *Engine) relistSchedules() {
 	s := &e.schedules
 	s.stale, s.due = true, e.now
@@ -135,7 +136,7 @@ func (e *Engine) RunSchedules(now, wall int64) {
 		s.cursor = (s.cursor + 1) % len(s.list)
 		for d := s.list[s.cursor]; d.next <= at; ran++ {
 			if ran > 0 && (e.tickSpent() || e.turnLogged >= maxLogged) {
-				s.cursor += len(s.list) - 1 // it is the first of the next turn
+				s.cursor += len(s.list) - 1 // it will be the first in the next turn
 				s.due = now
 				return
 			}
@@ -164,7 +165,7 @@ func (s *schedules) relist() {
 		if text := s.set[name]; text != "" {
 			d.Text, d.Runtime = text, true
 		}
-		_ = json.Unmarshal([]byte(s.marks[name]), &d.Mark) // no mark is the zero Mark
+		_ = json.Unmarshal([]byte(s.marks[name]), &d.Mark) // without a mark, Mark stays zero
 		if i, found := slices.BinarySearchFunc(before, name, compareName); found && before[i].Text == d.Text {
 			was := before[i]
 			d.def, d.Unreadable, d.Refusal = was.def, was.Unreadable, was.Refusal
@@ -178,8 +179,8 @@ func (s *schedules) relist() {
 
 func compareName(d *scheduled, name string) int { return strings.Compare(d.Name, name) }
 
-// runSchedule does the next run of a schedule that is due, if any, and sets the moment at
-// which it must be called again.
+// runSchedule does the next due run of a schedule, if any, and sets the time at which it
+// must be called again.
 func (e *Engine) runSchedule(now, at int64, d *scheduled) {
 	e.turnWork += scheduleWork
 	if d.Text == "" {
@@ -235,8 +236,8 @@ func (e *Engine) runSchedule(now, at int64, d *scheduled) {
 	d.Refusal, d.next = OK, d.def.Next(m.At)
 }
 
-// compile compiles the definition of a schedule, unless this has been done. It reports
-// whether this version can read the definition.
+// compile compiles the definition of a schedule, unless it is already compiled. It
+// reports whether this version can read the definition.
 func (e *Engine) compile(d *scheduled) bool {
 	if d.def == nil && !d.Unreadable && e.opt.CompileSchedule != nil {
 		e.turnWork += compileWork
@@ -246,8 +247,8 @@ func (e *Engine) compile(d *scheduled) bool {
 	return d.def != nil
 }
 
-// choose returns the run to do next, or 0, and the number of missed runs that will not be
-// done. The latest due run is the first.
+// choose returns the time of the run to do next, or 0, and the number of missed runs that
+// will not be done. due contains the times of the due runs, the latest first.
 func (s *Schedule) choose(due []int64, at int64) (run int64, missed uint64) {
 	n := len(due)
 	switch {
@@ -276,7 +277,7 @@ func (e *Engine) isWaiting(id uint64) bool {
 // separate them.
 func (e *Engine) fire(now int64, d *scheduled, run int64, m Mark) (id uint64, o Outcome) {
 	if e.draining {
-		return 0, Draining // without the loss of an id
+		return 0, Draining // without using up an id
 	}
 	m.Job, m.Ran = e.lastID+1, run
 	m.Runs++
@@ -308,7 +309,7 @@ func (m *Mark) text() string {
 	return string(text)
 }
 
-// mark makes a mark durable that no job carries.
+// mark makes a mark durable that no put contains.
 func (e *Engine) mark(d *scheduled, m Mark) Outcome {
 	o := e.setNamed(ScheduleMark, d.Name, m.text())
 	if o == OK {
@@ -317,9 +318,9 @@ func (e *Engine) mark(d *scheduled, m Mark) Outcome {
 	return o
 }
 
-// SetSchedule sets the definition of a schedule, in place of an earlier one; an empty
-// text removes it. The caller has checked the text. The outcome is TooBig if there are
-// MaxSchedules.
+// SetSchedule sets or replaces the definition of a schedule; an empty text removes it.
+// The caller must have checked the text. The outcome is TooBig if there are already
+// MaxSchedules schedules.
 func (e *Engine) SetSchedule(name, text string) Outcome {
 	s := &e.schedules
 	if _, there := s.set[name]; !there && text != "" && len(s.set)+len(s.configured) >= MaxSchedules {
@@ -330,8 +331,8 @@ func (e *Engine) SetSchedule(name, text string) Outcome {
 	return o
 }
 
-// PauseSchedule starts or ends the pause of a schedule. Runs before the end, at wall in
-// ns since 1970, do not count as missed.
+// PauseSchedule starts or ends the pause of a schedule. wall is the time in ns since
+// 1970. Runs during the pause do not count as missed.
 func (e *Engine) PauseSchedule(wall int64, name string, paused bool) Outcome {
 	d := e.scheduleNamed(name)
 	if d == nil {
@@ -349,8 +350,8 @@ func (e *Engine) PauseSchedule(wall int64, name string, paused bool) Outcome {
 	return o
 }
 
-// RunSchedule puts the job of a schedule now, in addition to its runs. wall is the time
-// in ns since 1970.
+// RunSchedule puts the job of a schedule now, in addition to its regular runs. wall is
+// the time in ns since 1970.
 func (e *Engine) RunSchedule(now, wall int64, name string) (id uint64, o Outcome) {
 	d := e.scheduleNamed(name)
 	if d == nil {
@@ -380,15 +381,15 @@ type ScheduleStatus struct {
 	Name, Text string
 	Runtime    bool // set at run time, not configured
 	Mark       Mark
-	Refusal    Outcome // of the last run; OK if it was not refused
+	Refusal    Outcome // outcome of the last put if it was refused; otherwise OK
 	Unreadable bool    // this version cannot compile Text
-	LastJob    State   // of the last job, if it exists
+	LastJob    State   // state of the last job, if it exists
 	Exists     bool
 }
 
 // Schedules returns all schedules, by name.
 func (e *Engine) Schedules() (all []ScheduleStatus) {
-	e.scheduleNamed("") // lists them
+	e.scheduleNamed("") // updates the list
 	for _, d := range e.schedules.list {
 		if d.Text == "" {
 			continue

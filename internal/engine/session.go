@@ -2,7 +2,7 @@ package engine
 
 import "slices"
 
-// A Waiter receives the result of a Reserve that returned Waiting: a job (OK), or none
+// A Waiter receives the result of a Reserve that returned Waiting: a job (OK), or no job
 // (TimedOut, DeadlineSoon). WaitOver is called during another call of the engine and must
 // not call the engine. job.Body is valid until it returns.
 type Waiter interface {
@@ -34,12 +34,12 @@ type Session struct {
 	waiting    bool
 	producer   bool // has put a job
 	worker     bool // has reserved a job
-	halfClosed bool // will send nothing more: does not wait
+	halfClosed bool // will send nothing more, so it does not wait
 	closed     bool // closed, except for references that continueClose must release
 }
 
-// deadlineMargin is the time before the end of a TTR in which a reserve returns
-// DeadlineSoon instead of waiting: one second, as in beanstalkd.
+// deadlineMargin is the remaining TTR below which a reserve returns DeadlineSoon instead
+// of waiting: one second, as in beanstalkd.
 const deadlineMargin = second
 
 // next returns the time at which Tick must examine the session.
@@ -57,7 +57,7 @@ func (s *Session) next() int64 {
 	return min(due, s.waitUntil)
 }
 
-// deadlineSoon reports whether the TTR of a job that the session holds ends within the
+// deadlineSoon reports whether the TTR of a job that the session holds expires within the
 // margin.
 func (s *Session) deadlineSoon(now int64) bool {
 	due := s.reserved.due()

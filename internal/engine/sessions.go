@@ -1,6 +1,6 @@
 package engine
 
-// SessionStats returns the state of a session.
+// SessionStats contains the state of a session.
 type SessionStats struct {
 	ID       uint64 // unique, from 1
 	Using    string // name of a tube
@@ -37,7 +37,7 @@ func (s *Session) ID() uint64 { return s.id }
 // Waiter returns the Waiter that was passed to Open.
 func (s *Session) Waiter() Waiter { return s.waiter }
 
-// SessionStats returns the state of a session.
+// SessionStats contains the state of a session.
 func (e *Engine) SessionStats(now int64, s *Session) SessionStats {
 	e.turnWork += len(s.watches) / stepsPerUnit
 	st := SessionStats{

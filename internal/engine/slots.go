@@ -3,12 +3,12 @@ package engine
 import "math/bits"
 
 // slotsPerPage is the number of slots in a page of a slab, and the maximum in a page of
-// bodies. This number of job records fills memory pages exactly.
+// bodies. A page of job records fills memory pages exactly.
 const slotsPerPage = 2048
 
 // slots allocates small numbers, grouped into pages. The owner stores each page, and
-// frees it when it is empty. One empty page is kept, so that a queue that fills and
-// drains around a page boundary does not allocate.
+// frees it when it is empty. One empty page is kept, so that a queue whose length varies
+// around a page boundary does not allocate.
 //
 // I10. A page is in open if and only if it has storage and a free slot. The free count of
 // a page is the number of set bits in its map. No bit is set before the word first.
@@ -18,7 +18,7 @@ type slots struct {
 	pages   []*slotPage
 	open    []uint32 // numbers of the pages with a free slot
 	vacant  []uint32 // numbers of the pages without storage
-	empty   int      // pages with storage and every slot free
+	empty   int      // pages with storage and only free slots
 }
 
 type slotPage struct {
@@ -26,7 +26,7 @@ type slotPage struct {
 	nfree   uint32
 	openPos uint32 // index in open, while nfree > 0 and the page has storage
 	storage bool
-	first   uint8 // index in free: pages are often filled from the front, and then it need not be searched
+	first   uint8 // index in free: before it, no slot is free. Pages are often filled from the front
 }
 
 // newSlots returns slots in pages of at most atMost slots. The page size is the largest
@@ -115,8 +115,8 @@ func (s *slots) free(i uint32) (page uint32, gone bool) {
 	return page, true
 }
 
-// nextUsed returns the first used slot in the same page from i on. If there is none, ok
-// is false.
+// nextUsed returns the first used slot at or after i in the same page. If there is none,
+// ok is false.
 func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
 	page, place := s.pageOf(i)
 	p := s.pages[page]

@@ -5,20 +5,20 @@ import (
 	"unsafe"
 )
 
-// Stats contains the current counts of the engine, and its events since it was created.
-// As in beanstalkd, TotalJobs excludes jobs restored from a log.
+// Stats contains the current counts of the engine, and the numbers of events since it was
+// created. As in beanstalkd, TotalJobs excludes jobs restored from a log.
 type Stats struct {
-	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
+	Urgent, Ready, Reserved, Delayed, Buried uint64 // current numbers of jobs
 
 	Bytes uint64 // current size of all bodies
 
-	Sessions  uint64 // now
-	Producers uint64 // sessions now that have put
-	Workers   uint64 // sessions now that have reserved
-	Waiting   uint64 // sessions now that wait in a reserve
-	Tubes     uint64 // now
+	Sessions  uint64 // current number
+	Producers uint64 // current number of sessions that have put
+	Workers   uint64 // current number of sessions that have reserved
+	Waiting   uint64 // current number of sessions that wait in a reserve
+	Tubes     uint64 // current number
 
-	TotalJobs     uint64 // put
+	TotalJobs     uint64 // number of puts
 	TotalSessions uint64
 	Timeouts      uint64 // expired TTRs
 
@@ -42,22 +42,22 @@ func (e *Engine) Memory() int64 {
 
 // TubeStats contains the values of stats-tube, and more.
 type TubeStats struct {
-	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
+	Urgent, Ready, Reserved, Delayed, Buried uint64 // current numbers of jobs
 
 	Bytes                    uint64 // current size of the tube's bodies
-	TotalJobs                uint64 // put since the tube was made
-	Using, Watching, Waiting uint64 // sessions now
-	Deletes, Pauses          uint64 // commands that succeeded since the tube was made
+	TotalJobs                uint64 // number of puts since the tube was created
+	Using, Watching, Waiting uint64 // current numbers of sessions
+	Deletes, Pauses          uint64 // successful commands since the tube was created
 	Timeouts                 uint64 // expired TTRs since the tube was created
 	Releases, Buries         uint64 // numbers since the tube was created
-	Failed                   uint64 // reserved jobs that were buried or exhausted, since the tube was made
+	Failed                   uint64 // reserved jobs that were buried or exhausted since the tube was created
 	Exhausted                uint64 // exhausted jobs since the tube was created
-	Duplicates               uint64 // puts of jobs that were there already, since the tube was made
+	Duplicates               uint64 // puts of duplicates since the tube was created
 	Pause, PauseLeft         int64  // in seconds; 0 if not paused
 
 	// Gate is the time in ns for which the tube's policy permits no reservation. It is
-	// Never if a reservation must end first. GateByLog reports that the Log is the
-	// reason, because it refuses a record that the policy needs.
+	// Never if a reservation must end first. GateByLog reports whether the reason is that
+	// the Log refuses a record that the policy needs.
 	Gate      int64
 	GateByLog bool
 
@@ -65,10 +65,10 @@ type TubeStats struct {
 	// tube is paused, and at most the number that the policy permits.
 	Reservable uint64
 
-	// OldestReady is the time in ns that the next job to be reserved has been ready, or 0
-	// if no job is ready. The next job is the oldest one with the most urgent priority.
-	// The time starts when a job is put, released, kicked or timed out, or when the
-	// engine starts if that is later.
+	// OldestReady is the time in ns for which the next job to be reserved has been ready,
+	// or 0 if no job is ready. The next job is the oldest job with the most urgent
+	// priority. The time starts when a job is put, released, kicked or timed out, or when
+	// the engine starts if that is later.
 	OldestReady int64
 
 	// Dead reports whether the next ready or buried job has an origin, which makes the
@@ -78,8 +78,8 @@ type TubeStats struct {
 	Queued Total // time from ready to reserved, since the tube was created
 	Worked Total // time from reserved to delete, release or bury
 
-	// WorkP95 is the 95th percentile of Worked in ns, since the tube is measured. It is zero
-	// if the tube is not measured; see MeasureTube.
+	// WorkP95 is the 95th percentile of Worked in ns, since the measurement of the tube
+	// started. It is zero if the tube is not measured; see MeasureTube.
 	WorkP95 int64
 }
 
@@ -136,7 +136,7 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	if st.Pause == 0 {
 		st.Reservable = min(st.Ready, t.policy.room(t.reserved))
 	}
-	if st.Pause == 0 && t.gated() && t.gate.opensAt > now { // else it opens in the next turn
+	if st.Pause == 0 && t.gated() && t.gate.opensAt > now { // otherwise the gate opens in the next turn
 		if st.Gate = Never; t.gate.opensAt < Never {
 			st.Gate = t.gate.opensAt - now
 		}
@@ -147,8 +147,8 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 
 // SurveyTubes calls each with the stats of up to n tubes, starting at position from, and
 // returns the next position, or 0 at the end. A tube that exists during the whole survey
-// is reported once, other tubes at most once. It returns early when the turn has done
-// enough work.
+// is reported once, and any other tube at most once. It returns early when the turn has
+// done enough work.
 func (e *Engine) SurveyTubes(now int64, from, n int, each func(name string, st TubeStats)) (next int) {
 	for seen := 0; from < len(e.tubes); from++ {
 		if seen == n || seen > 0 && e.Spent() {
@@ -174,12 +174,12 @@ type JobStats struct {
 	State    State
 	Pri      uint32
 	Age      int64  // seconds since the put; not negative
-	Delay    uint32 // seconds of the last put or release
+	Delay    uint32 // seconds, from the last put or release
 	TTR      uint32 // s
 	TimeLeft int64  // seconds until a delayed or reserved job becomes ready, rounded down; otherwise 0
 	Segment  uint32 // see SetSegment
-	Size     uint32 // bytes of the body
-	Holder   uint64 // number of the session that holds it, see SessionStats; otherwise 0
+	Size     uint32 // length of the body in bytes
+	Holder   uint64 // id of the session that holds it, see SessionStats; otherwise 0
 	Origin   string // tube from which a policy moved the job, or empty
 	Held     int64  // ns since the reserve; 0 unless reserved
 	Touches  uint32 // number since the reserve; 0 unless reserved
@@ -188,7 +188,7 @@ type JobStats struct {
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 }
 
-// Failure returns the end of the job's last attempt. It is false if the job has none.
+// Failure returns the end of the job's last attempt. ok is false if there is none.
 func (st *JobStats) Failure() (Failure, bool) { return FailureRecord(st.Failed).Decode() }
 
 // TubeOf returns the name of a job's tube, or false if there is no such job.
@@ -212,7 +212,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Tube:     e.tubeOfJob(j).name,
 		State:    j.state(),
 		Pri:      j.pri,
-		Age:      max(0, now-j.created) / second, // the clock might have been set back before a start
+		Age:      max(0, now-j.created) / second, // the clock might have been set back before a restart
 		Delay:    j.delay(),
 		TTR:      j.ttr,
 		Segment:  e.jobs.segments.at(i),
@@ -238,8 +238,8 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	return st, OK
 }
 
-// Handed returns the values of stats-job for a job that was reserved in this turn. A
-// Waiter can call it.
+// Handed returns the values of stats-job for a job that was reserved in this turn. Unlike
+// other methods, a Waiter can call it.
 func (e *Engine) Handed(id uint64) JobStats {
 	st, _ := e.JobStats(e.now, id)
 	return st

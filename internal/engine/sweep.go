@@ -6,8 +6,7 @@ import (
 )
 
 // A Sweep deletes the jobs of a tube in one state, or moves them to another tube. It can
-// take many turns. It visits the jobs in order, except those that were put after its
-// start.
+// take many turns. It visits the jobs in order, except jobs put after it started.
 type Sweep struct {
 	Done    uint64  // number of jobs deleted or moved so far
 	Refused Outcome // reason why the Log or a limit refused the next job, or OK
@@ -27,8 +26,9 @@ func (e *Engine) BeginClear(tube []byte, state State) (Sweep, Outcome) {
 }
 
 // BeginMove prepares to move the Ready, Delayed or Buried jobs of a tube to another tube.
-// They keep all other attributes, so that they are ordered among the jobs already there.
-// Workers that wait there get the first ready jobs at once. ContinueSweep moves them.
+// The jobs keep all other attributes, and their place among the jobs of the other tube
+// follows from their keys. Workers that wait for that tube get the first ready jobs at
+// once. ContinueSweep moves them.
 func (e *Engine) BeginMove(from, to []byte, state State) (Sweep, Outcome) {
 	if bytes.Equal(from, to) {
 		return Sweep{}, NotFound
@@ -47,7 +47,7 @@ func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome
 // AtMost limits a sweep to a number of jobs.
 func (w *Sweep) AtMost(jobs uint64) { w.limit = jobs }
 
-// ContinueSweep executes a slice of a sweep and reports whether more remains. A sweep
+// ContinueSweep executes a slice of a sweep and reports whether more jobs remain. A sweep
 // ends early only if a change is refused.
 func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
 	for n := 0; w.Done < w.limit; n++ {
@@ -118,14 +118,15 @@ func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 		o = e.admit(JobMoved, to, j.bodyLen)
 	}
 	if o != OK {
-		e.removeIfUnused(to) // it might have been created for this
+		e.removeIfUnused(to) // it might have been created for this move
 		return nil, o
 	}
 	return to, OK
 }
 
-// moveTo moves a job to another tube and calls there, in one Change. The Log must have
-// admitted it. The caller attaches the job. was is its previous origin.
+// moveTo moves a job to another tube. It calls there before it emits the Change, so that
+// one Change covers both. The Log must have admitted the Change. The caller must attach
+// the job. was is the job's previous origin.
 func (e *Engine) moveTo(i slot, j *job, to *tube, was string, there func()) {
 	if e.opt.Logged {
 		e.turnWork += int(j.bodyLen) / bytesPerUnit // the body is copied for the Log

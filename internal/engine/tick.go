@@ -2,9 +2,9 @@ package engine
 
 // Tick starts a turn. It processes the events that are due, in the order of time: delays
 // and TTRs expire, pauses end, waits time out, and long operations continue. At the same
-// moment, tubes precede sessions, and older events precede newer ones. Tick uses at most
-// an eighth of a turn's work. The rest stays due, and Next reports it. RunSchedules
-// runs the schedules.
+// time, tubes precede sessions, and older events precede newer ones. Tick uses at most an
+// eighth of a turn's work. The remaining events stay due, and Next returns their time.
+// RunSchedules runs the schedules.
 func (e *Engine) Tick(now int64) {
 	e.turnWork, e.turnLogged, e.now = 0, 0, now
 	if e.outdated() {
@@ -14,7 +14,7 @@ func (e *Engine) Tick(now int64) {
 		e.turnWork++
 		t := e.timers[0]
 		switch next := t.next(); {
-		case next > t.at: // too early: another event might be due first
+		case next > t.at: // the timer is too early: another event might be due first
 			e.rearm(t, next)
 		case t.tube != nil:
 			e.tickTube(now, t.tube)
@@ -27,8 +27,8 @@ func (e *Engine) Tick(now int64) {
 	}
 }
 
-// Next returns the time at which Tick or RunSchedules must be called next, or Never. It
-// can be too early.
+// Next returns the time at which Tick or RunSchedules must be called next, or Never. The
+// time can be too early.
 func (e *Engine) Next() int64 {
 	if e.outdated() {
 		return e.now
@@ -51,7 +51,7 @@ func (e *Engine) tickTube(now int64, t *tube) {
 	case t.paused && t.unpauseAt <= now:
 		e.unpause(now, t)
 		if e.tubes[t.num] != t {
-			return // only the pause had kept the tube
+			return // only the pause kept the tube alive
 		}
 	case t.gate != nil && t.gate.opensAt <= now:
 		if e.openGate(now, t); e.tubes[t.num] != t {
@@ -62,8 +62,7 @@ func (e *Engine) tickTube(now int64, t *tube) {
 }
 
 // tickSession processes the first due event of a session, if any. DeadlineSoon precedes
-// the end of the TTR, so that a waiting worker does not get its own job back when it is
-// warned.
+// the end of the TTR, so that a waiting worker gets a warning instead of its own job.
 func (e *Engine) tickSession(now int64, s *Session) {
 	switch {
 	case s.closed:

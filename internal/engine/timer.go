@@ -3,21 +3,21 @@ package engine
 import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 
 // A timer is the time at which Tick must examine a tube or a session. It can be too
-// early, but never too late: moving it on every reserve would cost more than one
+// early, but never too late. Moving the timer on every reserve would cost more than one
 // unnecessary examination.
 //
 // I13. The timer of a tube is not later than its first delayed job and the end of its
-// pause. The timer of a session is not later than the first TTR it holds and, while it
-// waits, its timeout and the first TTR less the margin. An operation that continues in
-// the next turn sets its timer to the time of this turn, so that it follows all earlier
-// events. A removed tube or session has no timer.
+// pause. The timer of a session is not later than the first end of a TTR of its jobs.
+// While the session waits, it is not later than its timeout and that end less the margin.
+// An operation that continues in the next turn sets its timer to the time of this turn,
+// so that it follows all earlier events. A removed tube or session has no timer.
 type timer struct {
 	at  int64  // ns
 	pos int    // place in the heap of timers, or -1
-	age uint64 // number of tubes and sessions created before; breaks ties
+	age uint64 // number of tubes and sessions created earlier; breaks ties
 
-	tube *tube    // exactly one of tube
-	sess *Session // and sess is set
+	tube *tube // exactly one of tube and sess is set
+	sess *Session
 }
 
 // newTimer returns an unset timer of a tube or of a session.
@@ -34,7 +34,7 @@ func (t *timer) next() int64 {
 	return t.sess.next()
 }
 
-// arm makes the timer expire at the given time or earlier.
+// arm makes the timer fire at the given time or earlier.
 func (e *Engine) arm(t *timer, at int64) {
 	switch {
 	case at == Never:
@@ -69,7 +69,7 @@ func (e *Engine) disarm(t *timer) {
 // timers is the heap of all set timers.
 type timers []*timer
 
-// Before implements heap.Element. At the same moment, tubes precede sessions: as in
+// Before implements heap.Element. At the same time, tubes precede sessions: as in
 // beanstalkd, a job that becomes ready reaches a worker whose wait would time out.
 // Otherwise the older timer is first, so that the order does not depend on the history of
 // the heap.

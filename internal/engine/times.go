@@ -2,7 +2,7 @@ package engine
 
 import "github.com/beanpole-mq/beanpole/internal/engine/histogram"
 
-// Times holds the durations of jobs since the engine was created, in ns.
+// Times contains the durations of jobs since the engine was created, in ns.
 type Times struct {
 	Queue histogram.Histogram // time from ready to reserved
 	Work  histogram.Histogram // time from reserved to delete, release or bury
@@ -24,9 +24,10 @@ func (t *Total) add(d int64) {
 // within a turn.
 func (e *Engine) Times() *Times { return &e.times }
 
-// MeasureTube returns the durations of a tube's jobs since its first call for the tube.
-// It returns nil if the tube does not exist. If on is false, it ends the measurement and
-// returns nil. A measured tube takes an additional KiB of memory, which no limit counts.
+// MeasureTube returns the durations of a tube's jobs since the first call of MeasureTube
+// for the tube. It returns nil if the tube does not exist. If on is false, it ends the
+// measurement and returns nil. A measured tube takes an additional KiB of memory, which
+// no limit counts.
 func (e *Engine) MeasureTube(name []byte, on bool) *Times {
 	t := e.byName[string(name)]
 	if t == nil {

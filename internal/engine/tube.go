@@ -43,13 +43,13 @@ type tube struct {
 	pauseLen    uint32    // requested length in seconds, while paused
 	unpauseAt   int64     // end of the pause in ns
 	paused      bool
-	shut        bool // paused, or its gate is: no job is offered
-	resuming    bool // the pause is over, but not all waiting sessions have been served
+	shut        bool // no job is offered: the tube is paused, or its gate is shut
+	resuming    bool // the pause has ended, but not all waiting sessions have been served
 	keptByPause bool // a restored pause keeps the tube
 	totalJobs   uint64
 	cmdDelete   uint64
 	cmdPause    uint64
-	timeouts    uint64 // like the next two, since the tube was created
+	timeouts    uint64 // like the next two, a number since the tube was created
 	releases    uint64
 	buries      uint64
 	exhausted   uint64 // jobs of the tube that reached a limit of its policy
@@ -149,9 +149,9 @@ func (e *Engine) tubeOf(name []byte) *tube {
 	return e.tubeNamed(string(name))
 }
 
-// removeIfUnused removes the tube if nothing refers to it. This ends its pause, which
-// must be logged so that a restart does not restore it. As in beanstalkd, the last tube
-// of the list takes its place.
+// removeIfUnused removes the tube if nothing refers to it. This ends the tube's pause,
+// which must be logged so that a restart does not restore it. As in beanstalkd, the last
+// tube in the list takes the place of the removed tube.
 func (e *Engine) removeIfUnused(t *tube) {
 	if t.using+t.watching+t.jobs() > 0 || t.keptByPause || t == e.defaultTube {
 		return

@@ -7,7 +7,7 @@ import (
 
 // A Key computes the keys of jobs in a tube whose policy accepts one job per key.
 type Key struct {
-	Name string // keys of the same name are the same
+	Name string // keys with the same name are computed in the same way
 
 	// Of returns the key of a body. It can be part of the body, or be written into buf.
 	// If ok is false, the body has no key, and the policy allows any number of such jobs.
@@ -47,20 +47,20 @@ func (w While) has(s State) bool {
 type keyIndex struct {
 	keyTable
 	seed   maphash.Seed
-	hashes uint32    // the bits in which hashes differ: all, or few in tests
+	hashes uint32    // mask of the bits in which hashes can differ: all bits, or few in tests
 	buf    [2][]byte // scratch
 }
 
 // maxEqualHashes is the number of jobs per hash that findKey examines, the newest first.
-// More jobs that block no put exist only while the index is outdated. findKey removes up
-// to maxStaleKeys stale jobs at once.
+// More jobs with one hash that block no put exist only while the index is outdated.
+// findKey removes up to maxStaleKeys stale jobs at once.
 const (
 	maxEqualHashes = 64
 	maxStaleKeys   = 10_000
 )
 
-// KeysHeld returns the number of jobs with a key. all is false for some turns after
-// policies have changed: until then, duplicates of jobs that are not indexed yet are
+// KeysHeld returns the number of jobs with a key. all is false for some turns after a
+// change of policies: during these turns, duplicates of jobs that are not indexed yet are
 // accepted.
 func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.jobPass.underway }
 
@@ -171,7 +171,7 @@ func (e *Engine) noteKey(t *tube, i slot, j *job) {
 	}
 }
 
-// changeKey records that a tube is about to get another policy.
+// changeKey records that the policy of a tube is about to change to p.
 func (e *Engine) changeKey(t *tube, p *Policy) {
 	before, after := t.policy.key(), p.key()
 	t.keyed = after != nil

@@ -14,13 +14,13 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 // remaining jobs are kept.
 type DeleteBatch struct {
 	IDs      []uint64               // remaining ids
-	May      func(tube string) bool // reports whether the client may delete jobs of a tube; other jobs count as not found. If it is nil, the client may delete all
+	May      func(tube string) bool // reports whether the client may delete jobs of a tube; other jobs count as not found. If it is nil, the client may delete all jobs
 	Deleted  uint64                 // number of jobs so far
-	NotFound uint64                 // ids
+	NotFound uint64                 // number of ids so far
 	Refused  Outcome                // reason why the Log refused a job, or OK
 }
 
-// ContinueDeleteBatch executes a slice of a batch and reports whether more remains.
+// ContinueDeleteBatch executes a slice of a batch and reports whether more ids remain.
 func (e *Engine) ContinueDeleteBatch(s *Session, d *DeleteBatch) (more bool) {
 	for n := 0; len(d.IDs) > 0; n++ {
 		if e.enoughChanges(n) {
@@ -85,7 +85,7 @@ func (e *Engine) Release(now int64, s *Session, id uint64, pri, delay uint32) Ou
 	return e.release(now, i, j, releaseTerms{pri, delay, Release})
 }
 
-// ReleaseJob releases a job that any session has reserved. For that session, this is like
+// ReleaseJob releases a job that any session has reserved. For the session, this is like
 // a timeout.
 func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 	i, j := e.lookup(id)
@@ -128,7 +128,7 @@ func (e *Engine) Bury(s *Session, id uint64, pri uint32) Outcome {
 	return e.bury(i, j, pri, Bury)
 }
 
-// BuryJob buries a job that is ready, delayed, or reserved by any session. For that
+// BuryJob buries a job that is ready, delayed, or reserved by any session. For the
 // session, this is like a timeout.
 func (e *Engine) BuryJob(id uint64, pri uint32) Outcome {
 	i, j := e.lookup(id)
@@ -156,14 +156,14 @@ func (e *Engine) bury(i slot, j *job, pri uint32, end Ends) Outcome {
 	return OK
 }
 
-// fails counts a job of a tube whose last attempt failed.
+// fails counts a failed attempt of a job in a tube.
 func (e *Engine) fails(t *tube) {
 	t.failed++
 	e.stats.Failed++
 }
 
-// makeBuried makes a detached job the last of those that are buried. policy is the
-// setting that caused it, or empty.
+// makeBuried makes a detached job the last buried job of its tube. policy is the setting
+// that caused it, or empty.
 func (e *Engine) makeBuried(t *tube, i slot, j *job, policy string) {
 	c := e.jobs.cold(j)
 	c.buries++
@@ -186,7 +186,7 @@ func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 	if i == none {
 		return NotFound
 	}
-	e.extend(s, i, j, now+int64(j.ttr)*second) // later than before: the timer can stay
+	e.extend(s, i, j, now+int64(j.ttr)*second) // the new time is later, so the timer can stay
 	return OK
 }
 
@@ -199,7 +199,7 @@ func (e *Engine) extend(s *Session, i slot, j *job, due int64) {
 	s.reserved.push(dueKey(due, j.id), i, j)
 }
 
-// Pause stops reserves from a tube for the given number of seconds. All other commands
+// Pause prevents reserves from a tube for the given number of seconds. All other commands
 // still work. A second pause replaces the first, and 0 ends it.
 func (e *Engine) Pause(now int64, name []byte, seconds uint32) Outcome {
 	t := e.byName[string(name)]

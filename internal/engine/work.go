@@ -1,15 +1,15 @@
 package engine
 
 // The engine counts the work of a turn in order to limit it: ten commands can be more
-// work than ten thousand others. A unit takes about 100 ns. It stands for a job added to
-// or removed from a queue, a copied KiB of a body, or sixteen examined tubes or entries
-// of a list.
+// work than ten thousand others. A unit takes about 100 ns. It is the work of adding a
+// job to a queue or removing it, of copying a KiB of a body, or of examining sixteen
+// tubes or list entries.
 const (
 	// maxTurnWork is the intended maximum work of a turn, about a millisecond. Most turns
 	// take far less.
 	maxTurnWork = 8192
 
-	// tickShare limits Tick to an eighth of maxTurnWork, because commands wait for it
+	// tickShare limits Tick to an eighth of maxTurnWork, because commands wait for Tick
 	// when millions of jobs are due.
 	tickShare = 8
 
@@ -32,16 +32,16 @@ const (
 	// only one turn.
 	minSlice = 8
 
-	stepsPerUnit = 16      // watched tubes, or patterns of policies
-	lookupWork   = 8       // units to look up the policy of a tube, in addition to its name's match with each pattern
-	tubeWork     = 3       // units to create a tube, without its policy
-	endWork      = 2       // units to end a job by its policy, without the work of its queue
-	idsPerUnit   = 4       // looked up, of a list
-	bytesPerUnit = 1 << 10 // bytes of bodies
+	stepsPerUnit = 16      // watched tubes, or patterns of policies, per unit
+	lookupWork   = 8       // units for looking up the policy of a tube, in addition to the match of its name with each pattern
+	tubeWork     = 3       // units for creating a tube, without its policy
+	endWork      = 2       // units for ending a job by its policy, without the work of its queue
+	idsPerUnit   = 4       // ids of a list that are looked up, per unit
+	bytesPerUnit = 1 << 10 // bytes of bodies per unit
 
-	globBytesPerStep = 8 // bytes of a name matched with a pattern; many * take up to five times as long
+	globBytesPerStep = 8 // bytes of a name that is matched with a pattern, per step; many * take up to five times as long
 
-	keyBytesPerUnit = 24 // bytes of bodies searched for a key; the worst JSON takes 4 ns per byte
+	keyBytesPerUnit = 24 // bytes of bodies that are searched for a key, per unit; the worst JSON takes 4 ns per byte
 )
 
 // Charge adds work that a caller does in the turn, in units. The engine counts its own
@@ -65,9 +65,9 @@ func (e *Engine) enough(steps int) bool {
 	return steps >= min(e.slice, maxSlice) || steps >= minSlice && e.Spent()
 }
 
-// enoughChanges is enough for an operation whose changes are logged. Once the turn has
-// done twice its work, the operation does a single step: a step with a large body can
-// take a quarter of a millisecond.
+// enoughChanges is enough for an operation whose changes are logged. When the turn has
+// done twice its work, the operation does only a single step, because a step with a large
+// body can take a quarter of a millisecond.
 func (e *Engine) enoughChanges(steps int) bool {
 	return steps >= e.slice || steps >= minSlice && e.Spent() ||
 		steps > 0 && (e.turnLogged >= maxLogged || e.turnWork >= 2*e.workLimit)

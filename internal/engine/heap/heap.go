@@ -3,7 +3,7 @@
 // define their own order.
 package heap
 
-// An Element is an element of a heap of type T, usually a pointer.
+// An Element is an element of a heap, usually a pointer.
 type Element[T any] interface {
 	// Before reports whether the element precedes another.
 	Before(T) bool

@@ -3,8 +3,8 @@
 // array that can be copied; it allocates nothing.
 //
 // The size of buckets doubles, so a quantile is wrong by at most a factor of two, and
-// usually by much less with Prometheus's interpolation. HdrHistogram is more precise,
-// where the cost does not matter, as in bench/load.
+// usually by much less with Prometheus's interpolation. HdrHistogram is more precise; use
+// it if its cost does not matter, as in bench/load.
 package histogram
 
 import (
@@ -23,9 +23,8 @@ type Histogram struct {
 	// Counts contains the number of values by bucket.
 	Counts [Buckets]uint64
 
-	// Sum is the sum of all values. It is a float64 so that it never overflows: the
-	// waiting times of a million jobs that have waited for a day exceed an int64 of
-	// nanoseconds.
+	// Sum is the sum of all values. It is a float64 because an int64 could overflow: in
+	// nanoseconds, a million waits of a day exceed it.
 	Sum float64
 }
 
