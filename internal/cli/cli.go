@@ -101,5 +101,5 @@ func flagError(cmd *cobra.Command, err error) error {
 			return exit.UsageError("unknown server option %s%[2]s; give options of a command after the command: beanpole tubes %[1]s%[2]s ...", dashes, name)
 		}
 	}
-	return cliutil.FlagError(cmd, err)
+	return exit.UsageError("%w (see: %s --help)", err, cmd.CommandPath())
 }
