@@ -1,12 +1,9 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/health"
@@ -25,6 +23,19 @@ type tube struct {
 	admin.Tube
 	Why    string `json:"why,omitempty"`
 	Policy string `json:"policy,omitempty"`
+}
+
+// A plainTube is the JSON of a tube that comes from the protocol. Its nil members hide the
+// members of the tube that the protocol lacks.
+type plainTube struct {
+	*tube
+	BodyBytes   any `json:"body_bytes,omitempty"`
+	OldestReady any `json:"oldest_ready,omitempty"`
+	Timeouts    any `json:"timeouts,omitempty"`
+	Releases    any `json:"releases,omitempty"`
+	Buries      any `json:"buries,omitempty"`
+	Queue       any `json:"queue,omitempty"`
+	Work        any `json:"work,omitempty"`
 }
 
 // tubeOf returns a tube with the values that the protocol has.
@@ -41,57 +52,31 @@ prints the reason why its jobs wait. A name can be a pattern: * stands for any c
 for one.
 
 The command uses the admin API of a beanpole if it finds one. Otherwise it uses the protocol,
-which lacks the columns of --wide, and policies and workers in the reason.`
-
-// tubesOptions are the options of the command tubes.
-type tubesOptions struct {
-	sort  string
-	wide  bool
-	limit uint
-}
+which lacks bytes, ages, timeouts, releases and buries, and policies and workers in the
+reason. --json prints all values.`
 
 func newTubes() *cobra.Command {
-	var o tubesOptions
 	s := new(session)
 	cmd := s.command("tubes", "[TUBE...]", "list the tubes with their jobs", func(ctx context.Context, args []string) error {
-		if _, ok := tubeOrders[o.sort]; !ok {
-			return exit.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
-		}
-		tubes, err := s.loadTubes(ctx, s.tubeNames(args), o.wide || o.sort == "bytes" || o.sort == "age")
+		tubes, plain, err := s.loadTubes(ctx, s.tubeNames(args))
 		if err != nil {
 			return err
 		}
-		tubes, more := o.pick(tubes)
-		if err := s.printTubes(tubes, o.wide); err != nil {
-			return err
-		}
-		if more > 0 {
-			s.Note("%s left out by --limit", cliutil.Count(more, "tube"))
-		}
-		return nil
+		return s.printTubes(tubes, plain)
 	})
 	cmd.Long = tubesLong
-	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
+	cmd.Example = "  beanpole tubes 'mail.*'\n  beanpole tubes --json | jq 'select(.oldest_ready > 60)'"
 	s.defineTube(cmd, "list `TUBES`, in addition to the arguments")
-	f := cmd.Flags()
-	f.StringVar(&o.sort, "sort", "name", "sort by `COLUMN`: name, ready, reserved, delayed, buried,\nwaiting, total, bytes or age; numbers sort descending\n(default name)")
-	f.BoolVarP(&o.wide, "wide", "w", false, "also show timeouts, releases, buries, bytes of bodies, and\nthe age of the next job")
-	f.UintVarP(&o.limit, "limit", "n", 0, "list at most `N` tubes; 0 is unlimited")
 	s.DefineAdmin(cmd)
-	cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(slices.Sorted(maps.Keys(tubeOrders)), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// loadTubes returns the tubes that match names, or all. It uses the admin API if needed
-// is true or a server offers the API. Otherwise it uses the protocol.
-func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([]tube, error) {
-	find := s.FindAdminClient
-	if needed {
-		find = s.AdminClient
-	}
-	a, err := find()
+// loadTubes returns the tubes that match names, or all, sorted by name. It uses the admin
+// API if the server offers it. Otherwise it uses the protocol, and plain is true.
+func (s *session) loadTubes(ctx context.Context, names []string) (_ []tube, plain bool, err error) {
+	a, err := s.FindAdminClient()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	alone := len(names) == 1 && !isPattern(names[0])
 	if a != nil {
@@ -101,17 +86,17 @@ func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([
 			found, err = a.ExplainTube(ctx, &admin.OfTube{Tube: tubes[0].Name})
 			tubes[0].Why, tubes[0].Policy = found.Text, found.Policy
 		}
-		if err == nil || needed || s.Admin != "" {
-			return tubes, err
+		if err == nil || s.Admin != "" {
+			return tubes, false, err
 		}
 	}
 	if err := s.Connect(ctx); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	all := names
 	if len(names) == 0 || slices.ContainsFunc(names, isPattern) {
 		if all, err = s.Conn.ListTubes(ctx); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	stats, hidden, err := statsOf(ctx, s.Conn, all)
@@ -133,7 +118,7 @@ func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([
 		}
 		t.Why, _ = one.Why()
 	}
-	return tubes, err
+	return tubes, true, err
 }
 
 // findTubes returns the tubes that match names, or all, from the admin API.
@@ -151,21 +136,14 @@ func findTubes(ctx context.Context, a *admin.Client, names []string) (tubes []tu
 	return matching(tubes, names)
 }
 
-// matching returns the tubes that match one of names, or all if names is empty. A name or
-// pattern without a tube is an error.
+// matching returns the tubes that match one of names, or all if names is empty, sorted by
+// name. A name or pattern without a tube is an error.
 func matching(all []tube, names []string) (tubes []tube, err error) {
-	if len(names) == 0 {
-		return all, nil
-	}
-	matches := make([]*regexp.Regexp, len(names))
-	for i, name := range names {
-		matches[i] = regexp.MustCompile("^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(name)) + "$")
-	}
 	used := make([]bool, len(names))
 	for _, t := range all {
-		wanted := false
-		for i := range names {
-			if matches[i].MatchString(t.Name) {
+		wanted := len(names) == 0
+		for i, name := range names {
+			if access.Match(name, t.Name) {
 				wanted, used[i] = true, true
 			}
 		}
@@ -176,36 +154,12 @@ func matching(all []tube, names []string) (tubes []tube, err error) {
 	if i := slices.Index(used, false); i >= 0 {
 		return nil, exit.NotFoundError("no tube %s", names[i])
 	}
+	slices.SortFunc(tubes, func(a, b tube) int { return strings.Compare(a.Name, b.Name) })
 	return tubes, nil
 }
 
 // isPattern reports whether a name is a pattern: names of tubes contain no * or ?.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?") }
-
-// tubeOrders are the values of --sort. Larger values come first, and tubes with equal
-// values are sorted by name.
-var tubeOrders = map[string]func(*tube) uint64{
-	"name":     func(*tube) uint64 { return 0 },
-	"ready":    func(t *tube) uint64 { return t.Jobs.Ready },
-	"reserved": func(t *tube) uint64 { return t.Jobs.Reserved },
-	"delayed":  func(t *tube) uint64 { return t.Jobs.Delayed },
-	"buried":   func(t *tube) uint64 { return t.Jobs.Buried },
-	"waiting":  func(t *tube) uint64 { return t.Waiting },
-	"total":    func(t *tube) uint64 { return t.TotalJobs },
-	"bytes":    func(t *tube) uint64 { return t.BodyBytes },
-	"age":      func(t *tube) uint64 { return uint64(t.OldestReady) },
-}
-
-// pick sorts tubes and returns the first of them, up to the limit, and the number of the
-// others.
-func (o *tubesOptions) pick(tubes []tube) (picked []tube, more int) {
-	by := tubeOrders[o.sort]
-	slices.SortFunc(tubes, func(a, b tube) int { return cmp.Or(cmp.Compare(by(&b), by(&a)), strings.Compare(a.Name, b.Name)) })
-	if limit := int(o.limit); limit > 0 && len(tubes) > limit {
-		return tubes[:limit], len(tubes) - limit
-	}
-	return tubes, 0
-}
 
 // statsOf returns the statistics of tubes from the protocol. It omits tubes that do not
 // exist, and counts the tubes that the client must not see in hidden.
@@ -234,23 +188,23 @@ func statsOf(ctx context.Context, c *client.Conn, names []string) (tubes []*clie
 	return tubes, hidden, nil
 }
 
-func (s *session) printTubes(tubes []tube, wide bool) error {
-	titles := "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL PAUSED"
-	if wide {
-		titles += " TIMEOUTS RELEASES BURIES BYTES AGE"
+func (s *session) printTubes(tubes []tube, plain bool) error {
+	if plain && s.JSON {
+		for i := range tubes {
+			if err := s.PrintJSON(plainTube{tube: &tubes[i]}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	err := cliutil.PrintList(&s.Session, tubes, titles, func(t *tube) []any {
+	err := cliutil.PrintList(&s.Session, tubes, "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL PAUSED", func(t *tube) []any {
 		paused := ""
 		if left := ofSeconds(t.PauseLeft); left >= health.Endless {
 			paused = "yes"
 		} else if left > 0 {
 			paused = left.String()
 		}
-		row := []any{t.Name, t.Jobs.Ready, t.Jobs.Reserved, t.Jobs.Delayed, t.Jobs.Buried, t.Waiting, t.TotalJobs, paused}
-		if wide {
-			row = append(row, t.Timeouts, t.Releases, t.Buries, t.BodyBytes, ofSeconds(t.OldestReady))
-		}
-		return row
+		return []any{t.Name, t.Jobs.Ready, t.Jobs.Reserved, t.Jobs.Delayed, t.Jobs.Buried, t.Waiting, t.TotalJobs, paused}
 	})
 	if err == nil && !s.JSON && len(tubes) == 1 && tubes[0].Why != "" {
 		_, err = fmt.Fprintf(s.Out, "\n%s: %s\n", cliutil.Line(tubes[0].Name), cliutil.Line(tubes[0].Why))
