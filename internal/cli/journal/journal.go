@@ -17,7 +17,7 @@ const long = `Check, dump, repair, copy, convert or rewrite a journal: the direc
 DIR" stores its jobs. doc/journal.md describes its files.`
 
 const example = `  beanpole journal check /var/lib/beanpole
-  beanpole journal dump --live --tube mail /var/lib/beanpole
+  beanpole journal dump --live /var/lib/beanpole
   beanpole journal repair /var/lib/beanpole /var/lib/beanpole.new
   beanpole journal copy /var/lib/beanpole /backup/beanpole
   beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
