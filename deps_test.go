@@ -36,7 +36,7 @@ var arrows = map[string]string{
 	// The disk.
 	"internal/wal":            "internal/vfs",
 	"internal/history":        "internal/vfs",
-	"internal/journal/binlog": "internal/engine internal/vfs",
+	"internal/journal/binlog": "internal/engine internal/vfs internal/wire",
 	"internal/journal/record": "internal/engine",
 	"internal/journal":        "internal/journal/binlog internal/engine internal/journal/record internal/vfs internal/wal",
 
@@ -111,7 +111,7 @@ var arrows = map[string]string{
 	// The server process, which connects the packages, and its settings.
 	"internal/config":          "internal/exit internal/flags internal/adminsocket internal/access internal/admin internal/certs internal/duration internal/engine internal/history internal/policy internal/schedule internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/asynclog": "",
-	"internal/daemon": "internal/exit internal/adminsocket client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/advice internal/cluster internal/cluster/control internal/cluster/directory " +
+	"internal/daemon": "internal/exit internal/adminsocket client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/broker internal/certs internal/advice internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/asynclog internal/engine internal/engine/histogram internal/history internal/journal internal/policy internal/schedule internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
@@ -120,7 +120,7 @@ var arrows = map[string]string{
 	"internal/advice":      "internal/exit internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "internal/access internal/op internal/flags internal/exit client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "internal/op client client/admin internal/cli/cliutil internal/health charm.land/bubbletea github.com/charmbracelet",
-	"internal/cli/journal": "internal/op internal/flags internal/exit client/admin internal/journal/binlog internal/advice internal/cli/cliutil internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
+	"internal/cli/journal": "internal/op internal/exit client/admin internal/journal/binlog internal/advice internal/cli/cliutil internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "internal/exit client/admin internal/advice internal/cli/cliutil internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/transport internal/vfs github.com/spf13",
 	"internal/cli/bench":   "internal/flags client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 

@@ -13,7 +13,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/journal"
-	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
@@ -110,24 +109,14 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 		log.Warn("removed an incomplete write at the journal's end: it was not synced, so unless -f or -F is set, no client got a reply for it",
 			"file", t.File, "offset", t.Offset, "bytes", t.Length)
 	}
-	if r.Adopted != nil {
-		logAdoption(log, r.Adopted)
+	if a := r.Adopted; a != nil {
+		for _, line := range a.Damage {
+			log.Warn("a beanstalkd file is damaged: its intact records are imported, and the file is kept", "damage", line)
+		}
+		log.Info("imported beanstalkd's files, renamed to beanstalkd-binlog.*", "files", a.Files, "records", a.Records)
 	}
 	log.Info("journal loaded", "directory", dir, "jobs", r.Jobs, "records", r.Records, "bytes", r.Bytes,
 		"segments", r.Segments, "took", took.Round(time.Millisecond))
-}
-
-// logAdoption logs the jobs imported from beanstalkd, and those that could not be
-// imported.
-func logAdoption(log *slog.Logger, r *binlog.Report) {
-	for _, line := range r.Damage() {
-		log.Warn("a beanstalkd file is damaged: its intact records are imported, and the file is kept", "damage", line)
-	}
-	records := 0
-	for _, f := range r.Files {
-		records += f.Records
-	}
-	log.Info("imported beanstalkd's files, renamed to beanstalkd-binlog.*", "files", len(r.Files), "records", records)
 }
 
 // journalStats returns a function that reports the journal's statistics, or nil if there

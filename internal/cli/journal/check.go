@@ -202,7 +202,7 @@ func (ins *inspection) printBinlog(line func(what, format string, args ...any)) 
 		line(what, "%d files, which the next start takes over", len(ins.waiting))
 	}
 	line(what, "jobs %s", &ins.theirs)
-	for _, d := range ins.binlog.Damage() {
+	for _, d := range ins.binlog.Damage {
 		line(what, "damage: %s", d)
 	}
 }
@@ -216,7 +216,7 @@ func (ins *inspection) verdict() error {
 		return fmt.Errorf("a server would not start: %w", advice.Explain(ins.dir, &journal.MixedError{Files: ins.waiting}))
 	case ins.incomplete && len(ins.waiting) == 0:
 		return fmt.Errorf("a server would not start: %w", advice.Explain(ins.dir, journal.ErrAdopting))
-	case ins.binlog.Damaged():
+	case len(ins.binlog.Damage) > 0:
 		return fmt.Errorf("directory %s: beanstalkd files are damaged (a server that is started there imports the intact records)", ins.dir)
 	case ins.report.Segments == 0 && len(ins.waiting) == 0:
 		return checkJournal(ins.dir)

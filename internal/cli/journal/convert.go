@@ -3,13 +3,10 @@ package journal
 import (
 	"fmt"
 	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/journal"
@@ -21,8 +18,7 @@ const convertLong = `Write the jobs of a journal as files of version 7, from whi
 with -b on 64-bit machines. Stop the server first. The command does not change the journal.
 
 The files keep ids, states, the order of buried jobs, remaining delays and counters.
-beanstalkd has no pauses on disk, no policies, and no origins of dead jobs. The command lists
-those that it leaves out.`
+beanstalkd has no pauses on disk, no policies, no schedules, and no origins of dead jobs.`
 
 const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   chown -R beanstalkd: /var/lib/beanstalkd
@@ -63,37 +59,12 @@ func convert(dir, out string, w io.Writer) error {
 		if err != nil {
 			return readError(out, err)
 		}
-		fmt.Fprintf(w, "wrote %d jobs, %d bytes in %d files, to %s\n", sum.Jobs, sum.Bytes, sum.Files, out)
-		tellConverted(w, eng, sum, out)
+		fmt.Fprintf(w, "wrote %d jobs in %d files to %s, which the user of beanstalkd must own\n", sum.Jobs, sum.Files, out)
+		if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
+			fmt.Fprintf(w, "start beanstalkd with -z %d or more, or it loses jobs\n", need)
+		}
 		return nil
 	})
 }
 
 const beanstalkdMaxJob = 65535 // bytes; default of its -z
-
-// tellConverted prints the requirements of the files.
-func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out string) {
-	if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
-		fmt.Fprintf(w, "start beanstalkd with -z %d or more, or it loses jobs\n", need)
-	}
-	origins := 0
-	for c := range eng.Snapshots {
-		if c.Origin != "" {
-			origins++
-		}
-	}
-	if origins > 0 {
-		fmt.Fprintf(w, "origins of dead jobs left out: %d\n", origins)
-	}
-	for c := range eng.Pauses {
-		if c.Due > time.Now().UnixNano() {
-			fmt.Fprintf(w, "pause of tube %s left out\n", c.Tube)
-		}
-	}
-	for c := range eng.Named() {
-		if e := journal.EntryOf(&c); c.Kind != engine.ScheduleMark {
-			fmt.Fprintf(w, "%s of %s left out: %s\n", e.Kind, c.Tube, cliutil.Line(strings.Join(e.Settings, " ")))
-		}
-	}
-	fmt.Fprintf(w, "the user of beanstalkd must own %s and its files\n", out)
-}

@@ -10,9 +10,7 @@
 //	summary, err := binlog.Write(vfs.OS, other, opt, eng)
 //
 // The caller holds the lock of the directory (vfs.FS.Lock of its file "lock", which
-// beanstalkd also locks) while it reads or writes here. The package starts no goroutines:
-// reading takes less than half of the time that the engine needs to restore the jobs
-// (BenchmarkRead).
+// beanstalkd also locks) while it reads or writes here. The package starts no goroutines.
 //
 // # Format
 //
@@ -58,16 +56,14 @@
 //   - A record counts only if its lengths, tube name, state, times and id are possible and
 //     it ends within its file. At the first invalid one, Read skips the rest of the file,
 //     because the start of the next record is unknown. It reads later files.
-//   - No server assigns ids above engine.MaxSafeID. A record with a higher id does not count
-//     if its job does not exist, and no job has an id above engine.MaxID: an error set such
-//     an id, and all later ids would follow it.
+//   - A record with an id above 2^53 does not count: an error set such an id, and all later
+//     ids would follow it.
 //   - A body that does not end with CR LF did not come from a client: a page of it never
 //     reached the disk. Read drops the job.
 //   - Zeros end a file if only zeros follow.
 //   - The [Report] lists everything else that Read does not understand, with file, offset
 //     and reason.
-//   - Read needs memory for the largest record, at least 1 MiB, and some bytes for each
-//     tube. No length in a file makes it allocate more than the file's size.
+//   - Read needs memory for the largest file. No length in a file makes it allocate more.
 //
 // # Differences from beanstalkd's own replay
 //

@@ -33,8 +33,8 @@ func readEngine(tb rapid.TB, fsys vfs.FS, dir string, opt Options) (*engine.Engi
 func readWhole(tb rapid.TB, fsys vfs.FS, dir string, opt Options) (*engine.Engine, Report) {
 	tb.Helper()
 	eng, report := readEngine(tb, fsys, dir, opt)
-	for _, line := range report.Damage() {
-		tb.Errorf("damage: %s", line)
+	if len(report.Damage) > 0 {
+		tb.Errorf("damage: %q", report.Damage)
 	}
 	return eng, report
 }

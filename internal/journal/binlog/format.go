@@ -6,16 +6,17 @@ import (
 	"math"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 var le = binary.LittleEndian
 
 const (
 	version    = 7
-	headerSize = 4       // bytes; the version
-	lenSize    = 4       // bytes; the length of a tube's name
-	jobSize    = 80      // bytes
-	maxTube    = 200     // bytes
+	headerSize = 4  // bytes; the version
+	lenSize    = 4  // bytes; the length of a tube's name
+	jobSize    = 80 // bytes
+	maxTube    = wire.MaxTube
 	maxBody    = 1 << 30 // bytes, without CR LF; beanstalkd's largest -z
 	second     = 1e9     // ns
 )
@@ -45,15 +46,6 @@ type job struct {
 	reserves, timeouts, releases, buries, kicks uint32
 
 	state byte
-}
-
-// nameLen decodes the length at the start of a record.
-func nameLen(b []byte) (int, error) {
-	n := le.Uint32(b)
-	if n > maxTube {
-		return 0, damagef("invalid length of a tube name: %d", n)
-	}
-	return int(n), nil
 }
 
 // decodeJob decodes a struct and checks that each value is possible. It accepts the id 0,
@@ -142,7 +134,7 @@ func jobOf(c *engine.Change, epoch int64) job {
 		delay:    c.Delay,
 		ttr:      c.TTR,
 		size:     len(c.Body) + len(bodyEnd),
-		created:  wallTime(c.Created, epoch),
+		created:  max(0, c.Created+epoch),
 		reserves: c.Reserves,
 		timeouts: c.Timeouts,
 		releases: c.Releases,
@@ -152,39 +144,12 @@ func jobOf(c *engine.Change, epoch int64) job {
 	}
 	switch c.State {
 	case engine.Delayed:
-		j.state, j.deadline = stateDelayed, wallTime(c.Due, epoch)
+		j.state, j.deadline = stateDelayed, max(0, c.Due+epoch)
 	case engine.Buried:
 		// beanstalkd increments the counter when it adds the job to its buried list.
 		j.state, j.buries = stateBuried, max(c.Buries, 1)-1
 	}
 	return j
-}
-
-// wallTime converts a time of the engine's clock to the nearest time that a file can
-// contain.
-func wallTime(t, epoch int64) int64 {
-	if t > 0 && epoch > math.MaxInt64-t {
-		return math.MaxInt64
-	}
-	return max(0, epoch+t)
-}
-
-// validTube reports whether name is a valid tube name. Package wire has the same rule for
-// commands.
-func validTube[S string | []byte](name S) bool {
-	for i := range len(name) {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '-':
-			if i == 0 {
-				return false
-			}
-		case c == '+', c == '/', c == ';', c == '.', c == '$', c == '_', c == '(', c == ')':
-		default:
-			return false
-		}
-	}
-	return 0 < len(name) && len(name) <= maxTube
 }
 
 // damage is the reason why the rest of a file cannot be read.

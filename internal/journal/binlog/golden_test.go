@@ -112,10 +112,8 @@ func describe(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range report.Files {
-		fmt.Fprintf(&s, "%s version=%d size=%d read=%d records=%d\n", f.Name, f.Version, f.Size, f.Read, f.Records)
-	}
-	for _, line := range report.Damage() {
+	fmt.Fprintf(&s, "files=%d records=%d\n", report.Files, report.Records)
+	for _, line := range report.Damage {
 		fmt.Fprintf(&s, "damage: %s\n", line)
 	}
 	return s.String()

@@ -17,7 +17,6 @@ const defaultFileSize = 10 << 20 // bytes; beanstalkd's -s
 // A Summary is the result of Write.
 type Summary struct {
 	Files int
-	Bytes int64
 	Jobs  int
 
 	// MaxBody is the size of the largest body in bytes. beanstalkd must be
@@ -28,8 +27,7 @@ type Summary struct {
 
 // Write writes the jobs of an engine to files binlog.1, binlog.2, ... of version 7, with
 // which beanstalkd can start, and makes them durable. The directory must exist and
-// contain no such files. After an error it can contain some of them. A body must not be
-// larger than 1073741822 bytes, beanstalkd's largest -z minus 2. Write omits pauses,
+// contain no such files. After an error it can contain some of them. Write omits pauses,
 // because beanstalkd does not store them.
 //
 // beanstalkd orders buried jobs by their records, so Write writes them first, sorted.
@@ -99,10 +97,6 @@ func (w *writer) writeAll(eng *engine.Engine) error {
 
 // put writes a job as a full record.
 func (w *writer) put(c *engine.Change) error {
-	if len(c.Body) > maxBody-len(bodyEnd) {
-		return fmt.Errorf("job %d: body of %d bytes exceeds beanstalkd's limit of %d",
-			c.ID, len(c.Body), maxBody-len(bodyEnd))
-	}
 	j := jobOf(c, w.epoch)
 	w.head = appendRecord(w.head[:0], c.Tube, &j)
 	if err := w.write(w.head, c.Body, []byte(bodyEnd)); err != nil {
@@ -151,7 +145,7 @@ func (w *writer) nextFile() error {
 	}
 	w.sum.Files++
 	w.file, w.at = f, headerSize
-	w.out = bufio.NewWriterSize(io.NewOffsetWriter(f, 0), chunk)
+	w.out = bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 1<<20)
 	w.out.Write(le.AppendUint32(nil, version))
 	return nil
 }
@@ -164,7 +158,6 @@ func (w *writer) finishFile() error {
 	if err := cmp.Or(w.out.Flush(), w.file.Sync()); err != nil {
 		return err
 	}
-	w.sum.Bytes += w.at
 	f := w.file
 	w.file = nil
 	return f.Close()

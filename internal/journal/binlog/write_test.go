@@ -30,31 +30,6 @@ func asRead(c engine.Change) engine.Change {
 	return c
 }
 
-// A file contains times since 1970.
-func TestWriteTimes(t *testing.T) {
-	for _, tc := range []struct{ at, epoch, want int64 }{
-		{5, 10, 15},
-		{-5, 10, 5},
-		{-11, 10, 0},
-		{math.MinInt64, math.MaxInt64, 0},
-		{math.MaxInt64, 10, math.MaxInt64}, // engine.Never
-		{1, math.MaxInt64, math.MaxInt64},
-	} {
-		if got := wallTime(tc.at, tc.epoch); got != tc.want {
-			t.Errorf("wallTime(%d, %d) = %d, want %d", tc.at, tc.epoch, got, tc.want)
-		}
-	}
-}
-
-func TestWriteRefuses(t *testing.T) {
-	w := writer{fs: dirOf(t), dir: "log"}
-	large := job1(engine.Ready, 1, 0, "")
-	large.Body = make([]byte, maxBody-1)
-	if err := w.put(&large); err == nil || !strings.Contains(err.Error(), "1073741823 bytes exceeds") {
-		t.Errorf("error %v for a large body", err)
-	}
-}
-
 // If any call fails, Write returns the error.
 func TestWriteFaults(t *testing.T) {
 	eng := engineOf(job1(engine.Ready, 1, 0, "abc"), job1(engine.Buried, 2, 1, "def"), engine.Change{Kind: engine.LastID, ID: 3})
