@@ -8,18 +8,17 @@ import (
 
 // A commit tracks the durability of turns. Each turn that has flushed changes has a
 // position, counted from 1. A turn that has flushed nothing has the position of the last
-// turn that did, because it can have seen that turn's changes.
+// turn that has, because it can have seen that turn's changes.
 //
 //	0       settled         wanted         flushed
 //	|----------|---------------|---------------|
 //	| durable  | a sync is     | waits for     |
 //	| or failed|  under way    |   StartSync   |
 //
-// B1. settled <= wanted <= flushed, and none of them ever gets smaller.
-// B2. If settled < wanted, exactly one goroutine has the lead: it syncs, or will sync
-// next. Otherwise no goroutine syncs.
-// B3. waiting is in the order of positions. All positions in it are larger than
-// settled and at most flushed.
+// B1. settled <= wanted <= flushed, and none of them ever decreases. B2. If settled <
+// wanted, exactly one goroutine has the lead: it syncs, or will sync next. Otherwise no
+// goroutine syncs. B3. waiting is in the order of positions. All positions in it are
+// larger than settled and at most flushed.
 type commit struct {
 	mu      sync.Mutex
 	settled uint64
@@ -37,12 +36,12 @@ type commit struct {
 type waiter struct {
 	position uint64
 	settler  Settler
-	err      error // error of a turn that has failed already, and waits only to keep the order
+	err      error // error of a turn that has already failed and waits only to keep the order
 }
 
 // addTurn assigns the running turn its position and reports whether it is already
-// settled. If not, its callers and Settlers wait. Both happen under one lock. Otherwise a
-// sync could end in between, and the waiters would miss it.
+// settled. If not, its callers and Settlers wait. Both happen under one lock, because
+// otherwise a sync could end in between, and the waiters would miss it.
 func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settlers []Settler, err error) (settled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +49,7 @@ func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settle
 	if !durable || err != nil {
 		c.flushed++
 	}
-	if err != nil && c.settled == before { // failed, and no earlier turn to wait for
+	if err != nil && c.settled == before { // the turn failed, and no earlier turn is unsettled
 		c.settled, c.wanted = c.flushed, c.flushed
 	}
 	if c.settled == c.flushed {
@@ -84,7 +83,7 @@ func (c *commit) requestSync() (lead bool) {
 	return lead
 }
 
-// StartSync makes sure that all earlier turns will be settled, without waiting. If no
+// StartSync makes sure, without waiting, that all earlier turns will be settled. If no
 // sync is running, a goroutine starts one at once; otherwise another sync follows it.
 //
 // One sync serves all waiters, so an event loop should serve all ready sockets first and
@@ -128,8 +127,8 @@ func (b *Broker) syncAll() {
 	}
 }
 
-// syncLocked syncs all that is flushed and settles it. It returns true if more
-// is wanted by then, and gives back the lead if not.
+// syncLocked syncs all flushed changes and settles their turns. It returns true if
+// another sync is wanted by then. If not, it gives up the lead.
 func (b *Broker) syncLocked() (more bool) {
 	c := &b.commit
 	position := c.flushed
@@ -161,7 +160,7 @@ func (b *Broker) syncLocked() (more bool) {
 	return false
 }
 
-// collect moves to settling those that wait for a position, or for an earlier one.
+// collect moves the waiters for a position up to the given one to settling.
 func (c *commit) collect(position uint64) (any bool) {
 	n := 0
 	for n < len(c.waiting) && c.waiting[n].position <= position {

@@ -20,7 +20,7 @@ type fakeLog struct {
 	syncing  atomic.Bool
 	appended []string // bodies of puts, in order
 	batches  []int    // how many changes each Append took
-	dirty    bool     // something was appended since the last Flush
+	dirty    bool     // a record was appended since the last Flush
 	closed   int
 
 	flushed atomic.Int64 // how many of appended

@@ -9,7 +9,7 @@ import (
 // Turns counts a broker's turns.
 type Turns struct {
 	Length   histogram.Histogram // ns
-	Commands histogram.Histogram // commands per turn, including requests of connections, timers and managers
+	Commands histogram.Histogram // number of commands per turn, including requests of connections, timers and managers
 }
 
 // Turns returns the broker's counters. Read or copy them within a turn.
@@ -18,8 +18,8 @@ func (b *Broker) Turns() *Turns { return &b.turns }
 // A Turn describes a slow turn.
 type Turn struct {
 	Took     time.Duration
-	Requests int // number of requests: of one connection, or of all that a loop found ready
-	Commands int // as Turns counts them
+	Requests int // number of requests: of one connection, or of all connections that a loop found ready
+	Commands int // number of commands, as in Turns
 
 	// The parts of Took.
 	Executing    time.Duration // time for due events and commands
@@ -27,8 +27,8 @@ type Turn struct {
 	Housekeeping time.Duration // time for the log's own work, mostly compaction
 }
 
-// A stopwatch measures the parts of a turn. Without a log it reads the clock at the start
-// and the end only, because most such turns take no longer than a few readings.
+// A stopwatch measures the parts of a turn. Without a log, it reads the clock only at the
+// start and the end, because most such turns take no longer than a few readings.
 type stopwatch struct {
 	requests                 int
 	began, executed, flushed int64 // ns

@@ -16,7 +16,7 @@ func (b *Broker) turn(c *Caller) {
 	w := stopwatch{began: b.now(), requests: len(callers)}
 	begin := max(w.began, b.last+1)
 	now, refused := b.execute(callers, begin)
-	if b.decides() { // later commands might have been given another time
+	if b.decides() { // later commands can have other times
 		b.last = now
 	}
 	w.executed = b.lap()
@@ -31,8 +31,8 @@ func (b *Broker) turn(c *Caller) {
 	b.passLead()
 }
 
-// execute fires due timers and applies the requests; while the broker is deposed it
-// applies only the broker's own. It returns the time after them, and whether a request
+// execute fires due timers and applies the requests. If the broker is deposed, it applies
+// only the broker's own requests. It returns the time after them, and whether a request
 // was refused.
 func (b *Broker) execute(callers []*Caller, now int64) (later int64, refused bool) {
 	deposed := b.deposed.Load()
@@ -52,7 +52,7 @@ func (b *Broker) execute(callers []*Caller, now int64) (later int64, refused boo
 	return now, refused
 }
 
-// permits reports whether a request is applied although the engine does not decide.
+// permits reports whether a request is applied even if the engine cannot make changes.
 func permits(r Request, deposed bool) bool {
 	switch r.(type) {
 	case internal:
@@ -87,8 +87,8 @@ func (b *Broker) flush() (durable bool, err error) {
 }
 
 // noteDeposed records that the log was deposed, unless its error concerns an earlier
-// engine. The caller runs the turn or holds commit.mu, so that the engine is not replaced
-// concurrently.
+// engine. The caller must run the turn or hold commit.mu, so that the engine is not
+// replaced concurrently.
 func (b *Broker) noteDeposed(err error, engines uint64) {
 	if err != nil && errors.Is(err, ErrDeposed) && engines == b.engines.Load() {
 		b.deposed.Store(true)
@@ -137,11 +137,11 @@ func (b *Broker) deferDue(now int64) int64 {
 	return now + int64(moreDuePatience)
 }
 
-// moreDuePatience is the time that the timer waits for the function of OnMoreDue to cause
-// a turn.
+// moreDuePatience is the time for which the timer waits until the function passed to
+// OnMoreDue causes a turn.
 const moreDuePatience = 5 * time.Millisecond
 
-// passLead passes the lead to the first waiting caller, if there is one.
+// passLead passes the lead to the first waiting caller, if any.
 func (b *Broker) passLead() {
 	b.mu.Lock()
 	var next *Caller
@@ -162,7 +162,7 @@ func (b *Broker) schedule(next int64) {
 		return
 	}
 	b.timerAt = next
-	b.timer.Reset(time.Duration(max(0, next-b.now()))) // the turn took its time
+	b.timer.Reset(time.Duration(max(0, next-b.now()))) // the turn has taken some time
 }
 
 // tick runs a turn for due timers, or after a failure of the log. The timer calls it in

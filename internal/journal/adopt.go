@@ -15,30 +15,30 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Open takes over the beanstalkd files if there is no journal:
+// Open imports beanstalkd files if there is no journal:
 //
 //  1. it creates the file beanpole.adopting;
 //  2. it writes every job to the journal and makes the journal durable;
-//  3. it renames beanpole.adopting to beanpole.adopted: from here on, the journal counts;
+//  3. it renames beanpole.adopting to beanpole.adopted: from now on, the journal is valid;
 //  4. it renames the beanstalkd files, so that no server reads them again;
 //  5. it removes beanpole.adopted.
 //
-// No client is served before the end. After a crash, a start that finds beanpole.adopting
-// repeats 2, and removes the segments of the incomplete journal; the beanstalkd files
-// are unchanged. A start that finds beanpole.adopted continues at 4. At any other time,
-// beanstalkd files next to a journal come from a beanstalkd that was started there
-// later: Open refuses them.
+// No client is served before the import is complete. After a crash, a start that finds
+// beanpole.adopting repeats 2, and removes the segments of the incomplete journal; the
+// beanstalkd files are unchanged. A start that finds beanpole.adopted continues at 4. At
+// any other time, beanstalkd files next to a journal come from a beanstalkd that was
+// started there later, and Open returns an error.
 const (
 	adopting = "beanpole.adopting"
 	adopted  = "beanpole.adopted"
 )
 
-// adoptedPrefix is the prefix of the new names of beanstalkd's files.
+// adoptedPrefix is the prefix that imported beanstalkd files get.
 const adoptedPrefix = "beanstalkd-"
 
-// A MixedError reports beanstalkd files next to a journal that has not taken them
-// over. A person must choose between the two.
-type MixedError struct{ Files []string } // their names, without the path
+// A MixedError reports beanstalkd files next to a journal that has not imported them. An
+// operator must choose between the two.
+type MixedError struct{ Files []string } // names without the path
 
 func (e *MixedError) Error() string {
 	return fmt.Sprintf("beanstalkd files (%s) next to a journal that has not taken them over", abbreviate(e.Files))
@@ -53,12 +53,12 @@ func abbreviate(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ErrAdopting reports that the takeover of beanstalkd's files was interrupted: the
-// journal is incomplete, and the next start of a server repeats the takeover.
+// ErrAdopting reports that the import of beanstalkd files was interrupted: the journal is
+// incomplete, and the next start of a server repeats the import.
 var ErrAdopting = errors.New("the takeover of beanstalkd's files (binlog.*) was interrupted")
 
-// CheckAdoption returns an error that wraps ErrAdopting if a takeover in the directory
-// was interrupted before its journal was complete.
+// CheckAdoption returns an error that wraps ErrAdopting if an import in the directory was
+// interrupted before its journal was complete.
 func CheckAdoption(fsys vfs.FS, dir string) error {
 	if there, err := exists(fsys, dir, adopting); !there {
 		return err
@@ -66,8 +66,8 @@ func CheckAdoption(fsys vfs.FS, dir string) error {
 	return ErrAdopting
 }
 
-// Adopted reports whether the journal has taken over the beanstalkd files that are
-// still in the directory; the next start renames them.
+// Adopted reports whether the journal has imported the beanstalkd files that are still in
+// the directory; the next start renames them.
 func Adopted(fsys vfs.FS, dir string) (bool, error) { return exists(fsys, dir, adopted) }
 
 func exists(fsys vfs.FS, dir, name string) (bool, error) {
@@ -78,9 +78,9 @@ func exists(fsys vfs.FS, dir, name string) (bool, error) {
 	return err == nil, err
 }
 
-// adopt takes over the beanstalkd files, or completes an earlier takeover. The report
-// is nil if it read no file. isNew reports that the journal is empty, and interrupted
-// that it is the incomplete journal of a takeover.
+// adopt imports the beanstalkd files, or completes an earlier import. The report is nil
+// if it read no file. isNew reports whether the journal is empty, and interrupted whether
+// it is the incomplete journal of an import.
 func (j *Journal) adopt(isNew, interrupted bool) (*binlog.Report, error) {
 	files, err := binlog.Files(j.fs, j.dir)
 	if err != nil {
@@ -94,7 +94,7 @@ func (j *Journal) adopt(isNew, interrupted bool) (*binlog.Report, error) {
 	case interrupted && len(files) == 0:
 		return nil, fmt.Errorf("%w, and the files are gone", ErrAdopting)
 	case done:
-	case len(files) > 0 && (!isNew && !interrupted || j.opt.Member): // other members would not have the jobs
+	case len(files) > 0 && (!isNew && !interrupted || j.opt.Member): // the other members would not have the jobs
 		return nil, &MixedError{files}
 	case len(files) > 0:
 		if report, err = j.convert(); err != nil {
@@ -109,8 +109,8 @@ func (j *Journal) adopt(isNew, interrupted bool) (*binlog.Report, error) {
 	return report, cmp.Or(j.fs.Remove(filepath.Join(j.dir, adopted)), j.fs.SyncDir(j.dir))
 }
 
-// convert writes the jobs of beanstalkd's files to the journal, which contains no others,
-// and makes it durable, whatever Options.Sync is.
+// convert writes the jobs of the beanstalkd files to the journal, which contains no other
+// jobs. It makes the journal durable, regardless of Options.Sync.
 func (j *Journal) convert() (*binlog.Report, error) {
 	marker := filepath.Join(j.dir, adopting)
 	if err := vfs.WriteFile(j.fs, marker, nil); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -128,7 +128,7 @@ func (j *Journal) convert() (*binlog.Report, error) {
 	}
 	j.indexJobs()
 	err = j.space.fill()
-	for j.Rewrite(); err == nil && j.rewrite != nil; { // in pieces, so that little stays in memory
+	for j.Rewrite(); err == nil && j.rewrite != nil; { // in pieces, to save memory
 		err = cmp.Or(j.rewrite.advance(j.opt.SegmentSize), j.files.Flush(), j.files.Sync())
 	}
 	if err != nil {
@@ -141,8 +141,8 @@ func (j *Journal) convert() (*binlog.Report, error) {
 	return &report, j.fs.SyncDir(j.dir)
 }
 
-// renameAdopted renames the beanstalkd files and makes their new names durable. It
-// replaces no file: it adds a number to a name that exists.
+// renameAdopted renames the beanstalkd files and makes their new names durable. It does
+// not replace files: if a name exists, it adds a number.
 func (j *Journal) renameAdopted(files []string) error {
 	there, err := j.fs.List(j.dir)
 	if err != nil {
@@ -159,7 +159,7 @@ func (j *Journal) renameAdopted(files []string) error {
 	return j.fs.SyncDir(j.dir)
 }
 
-// freeName returns name or, if there is a file of that name, name.2, name.3 ...
+// freeName returns name or, if it is taken, name.2, name.3 ...
 func freeName(name string, there []string) string {
 	free := name
 	for n := 2; slices.Contains(there, free); n++ {

@@ -8,9 +8,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Append implements broker.Log. Admit has reserved space for each change except TubeGone,
-// for which no client waits. Reserved space always exists, and a failed log keeps
-// appended records. Therefore Append cannot fail.
+// Append implements broker.Log. Append cannot fail: Admit has reserved space for each
+// change except TubeGone, for which no client waits, and a failed log keeps appended
+// records.
 func (j *Journal) Append(changes []engine.Change) error {
 	for i := range changes {
 		c := &changes[i]
@@ -39,7 +39,7 @@ func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	return at, err
 }
 
-// appendWithSpare appends a change. It can use the room that is reserved for cleaning.
+// appendWithSpare appends a change. It can use the space that is reserved for cleaning.
 func (j *Journal) appendWithSpare(c *engine.Change) (at wal.Pos, err error) {
 	err = j.space.withSpare(func() error {
 		at, err = j.append(c)
@@ -64,7 +64,7 @@ func (j *Journal) write(c *engine.Change) (wal.Pos, error) {
 	return at, nil
 }
 
-// indexRecord updates the index for a record.
+// indexRecord updates the index for the record of a change.
 func (j *Journal) indexRecord(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:

@@ -16,7 +16,7 @@ type background struct {
 	wg   sync.WaitGroup
 }
 
-// start runs f unless one is running.
+// start runs f unless a function is running.
 func (b *background) start(f func() error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,12 +58,12 @@ type syncer struct {
 	every    time.Duration // Options.Sync
 	most     int64         // maximum number of unsynced bytes
 	last     int64         // start of the last sync, on the engine's clock
-	unsynced int64         // bytes flushed since
+	unsynced int64         // bytes flushed since that sync
 }
 
-// unsyncedShare limits the unsynced bytes to this share of a segment, an eighth; then a
-// sync in the background starts. A full segment is synced within a turn, and the limit
-// keeps that sync short.
+// unsyncedShare limits the unsynced bytes to an eighth of a segment; beyond it, a sync in
+// the background starts. A full segment is synced within a turn, and the limit keeps that
+// sync short.
 const unsyncedShare = 8
 
 // step starts a sync in the background if it is due or many bytes are not synced, and
@@ -85,7 +85,7 @@ func (s *syncer) step(now int64) (next int64) {
 	}
 	if s.every < 0 {
 		if busy {
-			return now + healPause // to check the result
+			return now + healPause // in order to check the result
 		}
 		return engine.Never
 	}
@@ -107,8 +107,9 @@ func (s *syncer) begin(now int64) {
 	s.last, s.unsynced = now, 0
 }
 
-// durable reports whether a record is durable. If no other sync is near, it starts one in
-// the background. While the journal is dirty, it leaves that to the Flush.
+// durable reports whether a record is durable. If it is not, and no other sync is near,
+// durable starts a sync in the background. While the journal is dirty, it leaves that to
+// Flush.
 func (s *syncer) durable(at wal.Pos, dirty bool) bool {
 	if at.Compare(s.files.Durable()) < 0 {
 		return true
@@ -139,9 +140,9 @@ type preparer struct {
 	failedAt int64 // time of the last failure, or 0
 }
 
-// step preallocates segments in the background. After an error it tries again a second
-// later; a command that needs the room earlier gets the error. While there is work, it
-// requests another call, to check the result.
+// step preallocates segments in the background. After an error, it retries a second
+// later; a command that needs the space earlier gets the error. While there is work, it
+// requests another call to check the result.
 func (p *preparer) step(now int64) (next int64) {
 	if !p.files.NeedsPrepare() {
 		p.health.clear(unprepared)
@@ -157,7 +158,7 @@ func (p *preparer) step(now int64) (next int64) {
 	case !busy && p.failedAt == 0: // it has succeeded, although there is more to do
 		p.health.clear(unprepared)
 	}
-	retry := now + healPause // to check the result, sooner if it can clear an error
+	retry := now + healPause // in order to check the result, sooner if it can clear an error
 	if p.health.errs[unprepared] != nil {
 		retry = now + cleanPause
 	}

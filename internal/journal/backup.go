@@ -13,8 +13,7 @@ import (
 
 // A Backup is a tar archive of the segments of a journal. The unpacked archive is a
 // journal. The server can write the journal during the backup. The archive contains all
-// records that were flushed before the call of Backup, and possibly some that are flushed
-// during the call.
+// records that were flushed before the call of Backup, and possibly some later ones.
 type Backup struct{ files *wal.Files }
 
 // ErrNothing is the error of Backup for an empty journal.
@@ -60,7 +59,7 @@ var ErrNotBackup = errors.New("invalid backup of a journal")
 
 // ReadBackup unpacks an archive of Write into an empty directory, makes it durable, and
 // reads it to check that it is complete. The result is a single server's journal. If the
-// archive ends early, the error wraps io.ErrUnexpectedEOF. After an error the directory
+// archive ends early, the error wraps io.ErrUnexpectedEOF. After an error, the directory
 // can contain part of the archive.
 func ReadBackup(fsys vfs.FS, dir string, r io.Reader) (report wal.Report, err error) {
 	if err = unpack(fsys, dir, r); err == nil {
@@ -72,8 +71,8 @@ func ReadBackup(fsys vfs.FS, dir string, r io.Reader) (report wal.Report, err er
 	return report, nil
 }
 
-// ReadSnapshot is ReadBackup for another member of the same cluster: the journal remains
-// a member's. It contains every change up to the returned entry.
+// ReadSnapshot is ReadBackup for another member of the same cluster: the result is still
+// a member's journal. It contains every change up to the returned entry.
 func ReadSnapshot(fsys vfs.FS, dir string, r io.Reader) (at Applied, err error) {
 	if err = unpack(fsys, dir, r); err == nil {
 		err = fsys.SyncDir(dir)

@@ -8,7 +8,7 @@ import (
 )
 
 // Check tests every invariant of the package and returns an error with the number of each
-// broken one. It is for tests and for debugging a server. It must be called within a
+// violated one. It is for tests and for debugging a server. It must be called within a
 // turn, before the turn changes anything.
 func (j *Journal) Check() error {
 	var broken []error
@@ -20,7 +20,7 @@ func (j *Journal) Check() error {
 	st := j.files.Stats()
 	newest := st.Current
 	if newest == 0 {
-		newest = math.MaxUint32 // Stats does not return the newest sealed one
+		newest = math.MaxUint32 // Stats does not return the newest sealed segment
 	}
 	live, jobs, jobsIn := int64(0), 0, make(map[uint32]int)
 	changes := 0
@@ -49,7 +49,7 @@ func (j *Journal) Check() error {
 		assert(r.have >= 0 && r.have <= r.want, "J3: %d of %d reservations of %d bytes", r.have, r.want, r.size)
 		reserved += int64(r.have) * r.size
 	}
-	if len(j.index.inFlight.reserved) == 0 { // else it depends on the size of each
+	if len(j.index.inFlight.reserved) == 0 { // otherwise it depends on the size of each reservation
 		assert(st.Reserved == reserved, "J3: %d bytes are reserved, not %d", st.Reserved, reserved)
 	}
 	assert(j.files.Err() != nil || st.Room >= st.Reserved, "J3: there is room for %d bytes, and %d are reserved", st.Room, st.Reserved)

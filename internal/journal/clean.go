@@ -10,9 +10,9 @@ import (
 
 // Cleaning is due when the log is larger than one and a half times its live data plus a
 // segment: at least a third of it is dead. It is also due when there are many more
-// segments than the bytes need, because each start that writes creates one. For n bytes
-// that a turn appends, cleaning reads cleanRatio times n old bytes. Therefore a pass ends
-// before the log has grown to twice its live data plus two segments.
+// segments than the bytes require, because each start that writes creates a segment. For
+// n bytes that a turn appends, cleaning reads cleanRatio times n old bytes. Therefore a
+// pass ends before the log has grown to twice its live data plus two segments.
 //
 // No turn reads much more than maxCleanStep bytes, even after a very large job; the next
 // turns read the rest. Only a log that is about to become too large is cleaned at once.
@@ -33,11 +33,11 @@ type cleaner struct {
 	j        *Journal
 	appended int64   // bytes appended since the last step
 	missed   int64   // bytes that earlier steps should have read
-	from     wal.Pos // position in the oldest segment of the next record to read
+	from     wal.Pos // position of the next record to read in the oldest segment
 }
 
 // kept returns the approximate size of the log after a rewrite, in bytes. The overhead
-// matters with tiny segments: without it, cleaning would never end.
+// matters for tiny segments: without it, cleaning would never end.
 func (c *cleaner) kept() int64 {
 	n := c.j.index.live + c.j.persistentState.bytes
 	return n + c.j.files.Overhead(n)
@@ -52,7 +52,7 @@ func (c *cleaner) due() bool {
 // late reports whether the log is about to exceed its limit.
 func (c *cleaner) late() bool { return c.j.bytes > 2*c.kept()+c.j.opt.SegmentSize }
 
-// step does a step of cleaning, if it is due, and returns the time of the next one.
+// step does a step of cleaning, if it is due, and returns the time of the next step.
 func (c *cleaner) step(now int64) (next int64) {
 	j := c.j
 	want := c.missed + cleanRatio*c.appended
@@ -69,12 +69,12 @@ func (c *cleaner) step(now int64) (next int64) {
 		}
 	}()
 	if j.rewrite != nil {
-		return j.rewrite.step(now) // it removes all segments that need cleaning
+		return j.rewrite.step(now) // the rewrite removes all segments that need cleaning
 	}
 	for budget > 0 && c.due() {
 		oldest, ok := j.files.Oldest()
 		if !ok {
-			return engine.Never // everything is in the active segment
+			return engine.Never // all records are in the active segment
 		}
 		if j.index.jobsIn[uint32(oldest.Sequence)] > 0 {
 			n, err := c.copyJobs(oldest, budget)
@@ -141,7 +141,7 @@ func (c *cleaner) copyJob(r wal.Record) error {
 		segment = f.segment
 	}
 	if uint64(segment) != r.Segment {
-		return nil // the job is deleted, or its whole record is in a newer segment
+		return nil // the job is deleted, or a newer segment contains its whole record
 	}
 	if !exists || !j.index.inFlight.committed(&job) {
 		return errInFlight
@@ -154,8 +154,8 @@ func (c *cleaner) copyJob(r wal.Record) error {
 }
 
 // remove removes the oldest segment, which contains no whole record of a live job. It
-// returns false if it must copy more than budget bytes first. Copies and deletions need
-// not be durable: they precede the record of the removal, and the log keeps the file
+// returns false if it must copy more than budget bytes first. The records that it writes
+// need not be durable: they precede the record of the removal, and the log keeps the file
 // until that record is durable.
 func (c *cleaner) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	done, err := c.copyOtherRecords(oldest.Sequence, budget)
@@ -171,7 +171,7 @@ func (c *cleaner) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	return done, err
 }
 
-// removeOldest removes the oldest segment. It can use the room that is reserved for
+// removeOldest removes the oldest segment. It can use the space that is reserved for
 // cleaning.
 func (c *cleaner) removeOldest() error {
 	j := c.j
@@ -194,7 +194,7 @@ func (c *cleaner) copyOtherRecords(going uint64, budget *int64) (done bool, err 
 		}
 	}
 	if last := j.applied.last; j.applied.segment <= going && last != (Applied{}) {
-		mark := last.Change() // it still holds: only changes were appended since
+		mark := last.Change() // the mark is still correct: only changes were appended since
 		if _, err := j.appendWithSpare(&mark); err != nil {
 			return false, err
 		}

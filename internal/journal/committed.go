@@ -12,20 +12,21 @@ import (
 // The journal of a cluster member contains only committed changes. It is the snapshot for
 // the cluster's log: an Applied record states that all changes up to an entry of the log
 // precede it. After a start, the member appends the changes after the last such record
-// again. That is correct although the journal already contains some of them: each change
-// is complete, and the last one of a job counts (see engine.Change).
+// again. The journal can already contain some of them. This is correct, because each
+// change is complete and the last change of a job counts (see engine.Change).
 
-// ErrNotExecuted reports that a change was committed in this member's epoch that its
-// engine has not executed. It is a bug, not an error of the disk.
+// ErrNotExecuted reports a change that was committed in this member's epoch but not
+// executed by its engine. It is a bug, not a disk error.
 var ErrNotExecuted = errors.New("journal: committed change was not executed by this leader")
 
-// An Applied is the last entry whose changes, and all earlier ones, are in a journal.
+// An Applied identifies an entry of the cluster's log. A journal contains the changes of
+// that entry and of all earlier ones.
 type Applied = record.Applied
 
 // applied is the progress of a member's journal.
 type applied struct {
 	last    Applied
-	segment uint64 // segment of its last record, or 0 if unknown or none
+	segment uint64 // segment of its last record, or 0 if it is unknown or there is none
 	durable Applied
 	next    appliedAt // the entry that becomes durable next, or zero if all are durable
 	newest  appliedAt // entry of the last record
@@ -38,13 +39,13 @@ type appliedAt struct {
 
 // AppendCommitted appends the changes of an entry that the cluster has committed, and an
 // Applied record for the entry. It does not wait for a sync: the entry must stay in the
-// cluster's log until Synced returns it. At the leader the changes are the oldest ones
-// that Stage accepted, and are no longer in flight. At other members they are also
-// restored in the engine. With the zero Applied it writes no Applied record.
+// cluster's log until Synced returns it. On the leader, the changes are the oldest ones
+// that Stage accepted, and are no longer in flight. On other members, AppendCommitted
+// also restores them in the engine. If at is zero, it writes no Applied record.
 //
-// After an error other than ErrNotExecuted, part of the changes was appended. The caller
-// must repeat the call with the same entry in a later turn, before any other entry;
-// Housekeep tries to heal in between.
+// After an error other than ErrNotExecuted, only part of the changes was appended. The
+// caller must repeat the call with the same entry in a later turn, before any other
+// entry; Housekeep tries to heal in between.
 func (j *Journal) AppendCommitted(changes []engine.Change, at Applied) error {
 	for ; j.appended < len(changes); j.appended++ {
 		appendOne := j.appendForeign
@@ -91,7 +92,7 @@ func (j *Journal) appendOwn(c *engine.Change) error {
 }
 
 // appendForeign appends a change that another member executed, and restores it. This
-// member has not admitted it: if there is no room for a job, the member must wait until
+// member has not admitted it: if there is no space for a job, the member must wait until
 // there is.
 func (j *Journal) appendForeign(c *engine.Change) error {
 	var before engine.Change
@@ -122,7 +123,7 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 			j.index.live -= weight(&before)
 		} else {
 			j.space.deletions.want++
-			_ = j.space.deletions.fill(j.files) // if there is no room, Housekeep tries again
+			_ = j.space.deletions.fill(j.files) // if there is no space, Housekeep retries
 		}
 	case engine.JobDeleted:
 		if there {
@@ -134,8 +135,8 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 	return nil
 }
 
-// writeForeign writes the record of a change. Only jobs can lack room: a full disk must
-// not prevent a deletion.
+// writeForeign writes the record of a change. It fails for lack of space only if the
+// record is a job's: a full disk must not prevent a deletion.
 func (j *Journal) writeForeign(c *engine.Change) (at wal.Pos, err error) {
 	write := func() error {
 		at, err = j.write(c)
@@ -175,7 +176,7 @@ func (a *applied) record(c *engine.Change, at wal.Pos) {
 	}
 }
 
-// healed records that everything appended is durable, at unknown positions.
+// healed records that all appended changes are durable, at unknown positions.
 func (a *applied) healed() {
 	*a = applied{last: a.last, durable: a.last}
 }

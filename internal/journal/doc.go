@@ -1,5 +1,5 @@
 // Package journal stores the engine's Changes on a local disk: it is the broker's Log,
-// and makes the queue outlive the process.
+// and makes the queue survive the process.
 //
 //	j := journal.New(journal.Options{Epoch: start.UnixNano()})
 //	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
@@ -19,10 +19,10 @@
 //
 // # Space
 //
-// The journal admits a change only if there is room for it. A put also reserves room for
+// The journal admits a change only if there is space for it. A put also reserves space for
 // the deletion of the job, so that a full disk never refuses a delete. The journal
 // reserves the space of two segments for cleaning, and some for new states, so that a
-// worker that fails can bury its job (space.go). The disk should have room for four
+// worker that fails can bury its job (space.go). The disk should have space for four
 // segments.
 //
 // # Failure
@@ -43,11 +43,12 @@
 // # In a cluster
 //
 // A member's journal contains only committed changes. The leader's engine is ahead of it.
-// Therefore its changes come twice: [Journal.Stage] accepts them when the engine has
-// executed them, and [Journal.AppendCommitted] appends them when the cluster has
-// committed their entry. In between they are in flight (inflight.go): cleaning, rewriting
-// and healing take the segment and the state of such a job from inFlight, not from the
-// engine. At the other members AppendCommitted also restores the changes in the engine.
+// Therefore, the journal receives its changes twice: [Journal.Stage] accepts them when
+// the engine has executed them, and [Journal.AppendCommitted] appends them when the
+// cluster has committed their entry. In between they are in flight (inflight.go):
+// cleaning, rewriting and healing take the segment and the state of such a job from
+// inFlight, not from the engine. On the other members, AppendCommitted also restores the
+// changes in the engine.
 //
 // Applied records state up to which entry of the cluster's log the journal contains the
 // changes (committed.go). No client waits for a sync of the journal, because the
@@ -59,7 +60,7 @@
 //
 // J1. live is the sum of weight over all jobs (index.go). J2. jobsIn counts, for each
 // segment, the jobs whose whole record it contains; no such segment is removed. J3. For
-// each job, room for its deletion is reserved, as far as there was room; the only other
+// each job, space for its deletion is reserved, as far as there was space; the only other
 // reservations are the spares and states of space.go. J4. Each pause, and the settings of
 // each pattern, are in persistentState with a segment that exists, and in its queue,
 // which is in the order of segments. J5. inFlight contains exactly the jobs with changes

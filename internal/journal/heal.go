@@ -25,7 +25,7 @@ func (j *Journal) heal(now int64) (next int64) {
 	return now
 }
 
-// recover gets the log out of its failed state.
+// recover ends the failed state of the log.
 func (j *Journal) recover() error {
 	durable := max(j.files.Durable().Segment, j.files.Stats().Oldest)
 	if err := j.files.Recover(func(_, to wal.Pos, payload []byte) {
@@ -33,9 +33,9 @@ func (j *Journal) recover() error {
 		if !ok {
 			return
 		}
-		job, _ := j.eng.Snapshot(id) // if the job is deleted, set does nothing
-		// The records that are not durable are the last ones, so the last one of a job
-		// counts.
+		job, _ := j.eng.Snapshot(id) // if the job is deleted, set has no effect
+		// The records that are not durable are the newest ones, so the last record of a
+		// job counts.
 		j.index.set(&engine.Change{ID: id, Slot: job.Slot}, uint32(to.Segment))
 	}); err != nil {
 		return err

@@ -8,20 +8,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A condition is a kind of lasting error. The first one is the worst.
+// A condition is a kind of lasting error. The first constant is the worst.
 type condition uint8
 
 const (
 	broken     condition = iota // the log cannot be written
 	lost                        // durable records are lost and not rewritten yet
-	full                        // the disk has no room for a record that was refused
-	stuck                       // no room, for another reason
+	full                        // the disk has no space for a record that was refused
+	stuck                       // no space, for another reason
 	uncleaned                   // cleaning or rewriting fails
 	unprepared                  // creating or removing files in the background fails
 	conditions
 )
 
-// texts describe the conditions, and are the log messages at their start and end.
+// texts describes the conditions. It contains the log messages at their start and end.
 var texts = [conditions]struct{ is, begins, ends string }{
 	broken:     {"changes are refused", "journal write failed; refusing changes", "journal recovered; accepting changes"},
 	lost:       {"rewriting the damaged journal", "journal damaged; rewriting it from memory", "journal rewritten"},
@@ -74,7 +74,7 @@ func (h *health) worst() error {
 }
 
 // noRoom sets the condition for an error that prevented a record of n bytes, and returns
-// the outcome. A full disk and a failing disk have different outcomes.
+// the outcome. The outcomes for a full disk and a failing disk differ.
 func (h *health) noRoom(err error, n int64) engine.Outcome {
 	is, was, outcome := full, stuck, engine.OutOfMemory
 	if !wal.NoRoom(err) {
@@ -85,7 +85,7 @@ func (h *health) noRoom(err error, n int64) engine.Outcome {
 	return outcome
 }
 
-// room clears the conditions once there is room for the largest refused record. A
+// room clears the conditions when there is space for the largest refused record. A
 // successful smaller put must not clear them: the error would come and go.
 func (h *health) room() {
 	h.clear(full)
@@ -93,13 +93,13 @@ func (h *health) room() {
 	h.refused = 0
 }
 
-// refusesJobs reports whether a record was refused and there is still no room for the
+// refusesJobs reports whether a record was refused and there is still no space for the
 // largest refused one.
 func (h *health) refusesJobs() bool { return h.errs[full] != nil || h.errs[stuck] != nil }
 
-// Refuses reports whether changes fail, or new jobs were refused and there is still no
-// room for the largest.
+// Refuses reports whether changes fail, or whether new jobs were refused and there is
+// still no space for the largest.
 func (j *Journal) Refuses() bool { return j.files.Err() != nil || j.health.refusesJobs() }
 
-// IsFull reports whether new jobs are refused for lack of room.
+// IsFull reports whether new jobs are refused for lack of space.
 func (j *Journal) IsFull() bool { return j.health.refusesJobs() }

@@ -10,7 +10,7 @@ import (
 // segment of each job's whole record, unless the job has changes in flight.
 type index struct {
 	eng      *engine.Engine
-	inFlight inFlight       // J5: only at the leader of a cluster
+	inFlight inFlight       // J5: only on the leader of a cluster
 	live     int64          // J1; bytes
 	jobsIn   map[uint32]int // J2
 }
@@ -23,13 +23,13 @@ func (x *index) set(c *engine.Change, segment uint32) {
 		f.segment = segment
 		x.inFlight.jobs[c.ID] = f
 	} else if before, ok = x.eng.SetSegment(c, segment); !ok {
-		return // the job is deleted, perhaps by the next change
+		return // the job is deleted, possibly by the next change
 	}
 	x.removeFrom(before)
 	x.jobsIn[segment]++
 }
 
-// removeFrom removes a job from the count of a segment. segment is 0 if the job had no
+// removeFrom subtracts a job from the count of a segment. segment is 0 if the job had no
 // record.
 func (x *index) removeFrom(segment uint32) {
 	if segment == 0 {
@@ -57,7 +57,7 @@ func (x *index) weigh(c *engine.Change) {
 	case engine.JobPut:
 		x.live += weight(c)
 	case engine.JobMoved:
-		if segment, _ := x.eng.SetSegment(c, 0); segment != 0 { // it was put or moved in the same turn
+		if segment, _ := x.eng.SetSegment(c, 0); segment != 0 { // the job was put or moved in the same turn
 			c.Segment = segment
 		}
 		x.removeFrom(c.Segment)
@@ -70,7 +70,7 @@ func (x *index) weigh(c *engine.Change) {
 	}
 }
 
-// appendedChange updates the index for a change of a job in flight that was appended.
+// appendedChange updates the index for a change in flight that was appended.
 func (x *index) appendedChange(c *engine.Change) {
 	in := &x.inFlight
 	f := in.jobs[c.ID]

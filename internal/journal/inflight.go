@@ -2,23 +2,23 @@ package journal
 
 import "github.com/beanpole-mq/beanpole/internal/engine"
 
-// inFlight contains the changes that the engine of a leader has executed and the journal
-// has not appended: the cluster has not committed them, or has just committed them. For a
-// job with such changes, the engine has neither the segment of the whole record nor the
-// committed state.
+// inFlight contains the changes that a leader's engine has executed and the journal has
+// not appended, because the cluster has not committed them, or has only just committed
+// them. For a job with such changes, the engine has neither the segment of the whole
+// record nor the committed state.
 type inFlight struct {
 	jobs     map[uint64]pendingJob
-	reserved []int64 // per change, in order, the bytes that Admit reserved for its record
+	reserved []int64 // bytes that Admit reserved for the record of each change, in order
 }
 
-// A pendingJob is a job with changes in flight, in the state of the journal.
+// A pendingJob is a job with changes in flight, in the journal's state.
 type pendingJob struct {
 	changes int            // J5: number of changes in flight, at least one
 	segment uint32         // J5: segment of the whole record, or 0 if there is none
 	slot    uint32         // see engine.Change.Slot
 	tube    string         // unless segment is 0
 	from    string         // its origin, unless segment is 0
-	body    int            // J5: number of changes after which the body is the engine's; while changes is larger, the journaled body is unknown
+	body    int            // J5: number of changes after which the body is the engine's; if changes is larger, the journaled body is unknown
 	state   *engine.Change // nil if unknown: the journal has appended no change since the engine had the same state
 }
 
@@ -33,7 +33,7 @@ func isJob(kind engine.ChangeKind) bool {
 
 // of returns the pendingJob with an id, if there is one.
 func (in *inFlight) of(id uint64) (f pendingJob, ok bool) {
-	if len(in.jobs) == 0 { // as in a single server
+	if len(in.jobs) == 0 { // as on a single server
 		return f, false
 	}
 	f, ok = in.jobs[id]
@@ -63,8 +63,8 @@ func (in *inFlight) add(c *engine.Change, reserved int64) {
 	in.jobs[c.ID] = f
 }
 
-// committed replaces c, a job in the engine's state, by the job in the journal's state.
-// ok is false if that state is unknown until another change of the job is appended.
+// committed changes c, a job in the engine's state, to the job in the journal's state. ok
+// is false if that state is unknown until another change of the job is appended.
 func (in *inFlight) committed(c *engine.Change) (ok bool) {
 	f, ok := in.of(c.ID)
 	if !ok {

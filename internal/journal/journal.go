@@ -12,34 +12,34 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Options of a Journal. With the zero value, each change waits for a sync.
+// Options configures a Journal. With the zero value, each change waits for a sync.
 type Options struct {
 	// SegmentSize is the size of a segment in bytes. Zero means wal.DefaultSegmentSize.
 	SegmentSize int64
 
-	// Sync is the maximum time that a change waits for its sync in the background. With
-	// zero, Flush requests a call of Sync. If it is negative, changes wait until an
-	// eighth of a segment is not synced.
+	// Sync is the maximum time that a change waits for its sync in the background. Zero
+	// makes Flush request a call of Sync. A negative value delays a sync until an eighth
+	// of a segment is not synced.
 	Sync time.Duration
 
 	// Epoch is the time, in nanoseconds since 1970, at which the engine's clock is 0.
 	Epoch int64
 
-	// Member specifies a cluster member's journal: it contains only committed changes,
+	// Member specifies a cluster member's journal, which contains only committed changes,
 	// from AppendCommitted. Sync should be positive, because no client waits for a sync.
 	Member bool
 
-	// Logger receives messages about damage, full disks and failures. If it is nil, there
-	// is no log.
+	// Logger receives messages about damage, full disks and failures. If it is nil, no
+	// messages are logged.
 	Logger *slog.Logger
 
-	// Open calls Progress while it reads, unless it is nil.
+	// Progress is called repeatedly while Open reads. It can be nil.
 	Progress func(done, total int64)
 }
 
 // A Journal is the log of one engine.
 type Journal struct {
-	// Static after Open.
+	// Constant after Open.
 	opt   Options
 	log   *slog.Logger
 	fs    vfs.FS
@@ -49,7 +49,7 @@ type Journal struct {
 
 	// Owned by the turn.
 	buf             []byte          // scratch
-	dirty           bool            // something was appended since the last Flush
+	dirty           bool            // a record was appended since the last Flush
 	unflushed       int64           // bytes appended since the last Flush
 	bytes           int64           // approximate size of the records in all segments
 	index           index           // J1, J2, J5
@@ -57,7 +57,7 @@ type Journal struct {
 	persistentState persistentState // J4
 	lastID          uint64          // segment of the last record of the last id
 	applied         applied         // progress of a cluster member
-	appended        int             // number of changes of AppendCommitted's entry that were already appended
+	appended        int             // number of changes of AppendCommitted's entry that are already appended
 	now             int64           // time of the last Housekeep on the engine's clock; on a member, time of the last entry
 	cleaner         cleaner
 	rewrite         *rewrite // the rewrite in progress, or nil
@@ -79,15 +79,15 @@ type Journal struct {
 type Stats struct {
 	wal.Stats
 	Written  uint64 // records since Open, including migrated ones
-	Migrated uint64 // records that cleaning rewrote
-	Live     int64  // bytes of all jobs after a rewrite
+	Migrated uint64 // records that cleaning copied
+	Live     int64  // estimated size of all jobs after a rewrite, in bytes
 	Err      error  // the error that refuses changes, or nil
 	Refusal  error  // the error that refuses changes or new jobs, or nil
 	Health   error  // the worst condition, including Err, or nil
 }
 
-// New returns a journal whose Admit an engine can use. Open must be called before the
-// engine's first change.
+// New returns a journal whose Admit can be passed to an engine. Open must be called
+// before the engine's first change.
 func New(opt Options) *Journal {
 	j := &Journal{
 		opt:             opt,
@@ -110,7 +110,7 @@ func (j *Journal) Flush() (durable bool, err error) {
 		j.health.set(broken, err)
 		return false, fmt.Errorf("journal: %w", err)
 	}
-	j.syncer.unsynced += max(j.unflushed, 1) // removal records are not counted
+	j.syncer.unsynced += max(j.unflushed, 1) // counts even if there are only removal records, which unflushed omits
 	j.unflushed = 0
 	j.setTarget()
 	return j.opt.Sync != 0, nil
@@ -145,7 +145,7 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	next = min(next, j.cleaner.step(now))
 	next = min(next, j.syncer.awaitRemovals(now, j.dirty), j.space.retryFill(now))
 	if j.dirty {
-		next = min(next, now+cleanPause) // for the Flush
+		next = min(next, now+cleanPause) // Flush follows
 	}
 	return min(next, j.preparer.step(now))
 }
@@ -170,7 +170,7 @@ func (j *Journal) Close() error {
 	err := cmp.Or(j.files.Err(), j.finish())
 	if err != nil {
 		j.lostFile(err)
-		if err = j.recover(); err == nil { // the last chance
+		if err = j.recover(); err == nil { // last chance
 			err = j.finish()
 		}
 	}
@@ -180,11 +180,11 @@ func (j *Journal) Close() error {
 	if e := j.files.Close(); err == nil {
 		err = e
 	}
-	j.eng, j.index.eng = nil, nil // watchers keep the journal
+	j.eng, j.index.eng = nil, nil // watchers keep references to the journal
 	return wrap(err)
 }
 
-// finish appends the remaining changes and makes everything durable.
+// finish appends the remaining changes and makes all of them durable.
 func (j *Journal) finish() error {
 	for len(j.persistentState.gone) > 0 && j.appendGone() {
 	}
@@ -197,7 +197,7 @@ func (j *Journal) finish() error {
 }
 
 // appendUnlogged writes the state of each job that was reserved or timed out after its
-// last record. If there is no room, only counters are lost.
+// last record. If there is no space, only counters are lost.
 func (j *Journal) appendUnlogged() error {
 	for c := range j.eng.Unlogged {
 		if _, err := j.append(&c); err != nil {

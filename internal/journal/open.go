@@ -16,16 +16,15 @@ import (
 type Report struct {
 	wal.Report
 	Jobs    int
-	Adopted *binlog.Report // the takeover from beanstalkd, or nil
+	Adopted *binlog.Report // report of the import from beanstalkd, or nil
 }
 
 // Open reads the journal in a directory, which must exist, into an empty engine, and
-// makes it ready for that engine's changes. It takes over beanstalkd files; see
-// adopt.go.
+// makes it ready for that engine's changes. It imports beanstalkd files; see adopt.go.
 //
 // The error is a *wal.CorruptError if durable records are damaged. It wraps ErrOfMember,
 // and Open changes nothing, if the journal is a cluster member's and Options.Member is
-// not set. It wraps vfs.ErrLocked if another server or a beanstalkd uses the directory.
+// not set. It wraps vfs.ErrLocked if another server or beanstalkd uses the directory.
 func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, error) {
 	j.fs, j.dir, j.eng, j.index.eng = fsys, dir, eng, eng
 	var report Report
@@ -56,7 +55,7 @@ func (j *Journal) read(report *Report) error {
 	}
 	eng := j.eng
 	if interrupted {
-		eng = engine.New(engine.Options{}) // beanstalkd can have deleted these jobs since
+		eng = engine.New(engine.Options{}) // beanstalkd might have deleted these jobs since
 	}
 	var r replayer
 	if report.Report, err = r.replay(j.files, eng, j.opt.Epoch); err != nil {
@@ -66,7 +65,7 @@ func (j *Journal) read(report *Report) error {
 		return ErrOfMember
 	}
 	j.persistentState, j.lastID = newPersistentState(r.persistentState), r.lastID
-	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // everything read is durable
+	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // all records that were read are durable
 	j.indexJobs()
 	j.bytes = j.files.Stats().Bytes
 	if err := j.space.fill(); err != nil {

@@ -8,8 +8,8 @@ import (
 
 // persistentState contains the state that does not belong to a job, from its last
 // records: each pause and each named text (see engine.ChangeKind.IsNamed). Cleaning must
-// not lose one with its segment. There can be very many pauses, and cleaning must find
-// the pauses of the oldest segment without a search through the others.
+// not lose such state with its segment. There can be very many pauses, and cleaning must
+// find the pauses of the oldest segment without a search through all others.
 type persistentState struct {
 	at    map[string]stateEntry // J4: by keyOf
 	queue []placed              // J4: all keys of at, and stale ones, by segment
@@ -17,7 +17,7 @@ type persistentState struct {
 	bytes int64                 // size of the records of at
 }
 
-// A stateEntry is the content of the last record of a pause or name.
+// A stateEntry is the content of the last record for a pause or name.
 type stateEntry struct {
 	segment uint64 // segment of the record, or an older segment
 	due     int64  // end of a pause, in ns on the engine's clock
@@ -30,8 +30,8 @@ type placed struct {
 	segment uint64
 }
 
-// keyOf returns the key of a pause or name. A name has its kind as prefix, a control
-// character, with which no tube name starts.
+// keyOf returns the key of a pause or name. A name's key has its kind as a prefix, which
+// is a control character and so never starts a tube name.
 func keyOf(c *engine.Change) string {
 	if c.Kind.IsNamed() {
 		return string(rune(c.Kind)) + c.Tube
@@ -111,8 +111,8 @@ func (s *persistentState) moved(durable uint64) {
 	}
 }
 
-// copyPersistentState writes the entries again that are in a segment that is about to be
-// removed. It lowers budget; done is false if the budget was too small.
+// copyPersistentState writes the entries of a segment that is about to be removed again.
+// It lowers budget; done is false if the budget was too small.
 func (j *Journal) copyPersistentState(going uint64, budget *int64) (done bool, err error) {
 	s := &j.persistentState
 	for len(s.queue) > 0 && s.queue[0].segment <= going {
@@ -134,13 +134,13 @@ func (j *Journal) copyPersistentState(going uint64, budget *int64) (done bool, e
 	return true, nil
 }
 
-// appendGone appends the TubeGone changes that lacked room earlier. No client waits for
-// them.
+// appendGone appends the TubeGone changes for which there was no space earlier. No client
+// waits for them.
 func (j *Journal) appendGone() (done bool) {
 	p := &j.persistentState
 	for budget := int64(cleanStep); len(p.gone) > 0 && budget > 0; {
 		tube := p.gone[0]
-		if _, paused := j.eng.PauseOf(tube); !paused { // it can be paused again
+		if _, paused := j.eng.PauseOf(tube); !paused { // the tube might be paused again
 			if _, err := j.append(&engine.Change{Kind: engine.TubeGone, Tube: tube}); err != nil {
 				return false
 			}

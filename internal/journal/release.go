@@ -10,12 +10,13 @@ import (
 )
 
 // ErrOfMember reports that a journal belongs to a cluster member. The cluster continues
-// without it: a single server with this journal would hand out jobs and ids a second
+// without it, so a single server with this journal would hand out jobs and ids a second
 // time. [Release] converts it into a single server's journal.
 var ErrOfMember = errors.New("the journal belongs to a cluster member")
 
 // Release converts a member's journal that no server uses, for example a copy, into a
-// single server's. It makes the names of the files durable and reads the whole journal.
+// single server's journal. It makes the names of the files durable and reads the whole
+// journal.
 func Release(fsys vfs.FS, dir string) (report wal.Report, err error) {
 	if err := fsys.SyncDir(dir); err != nil {
 		return report, fmt.Errorf("journal: %w", err)
@@ -37,7 +38,7 @@ func SetApplied(fsys vfs.FS, dir string, at Applied) error {
 		c := at.Change()
 		_, err = files.Append(record.Append(nil, &c, 0), c.Body)
 	}
-	return wrap(errors.Join(err, files.Close())) // Close syncs
+	return wrap(errors.Join(err, files.Close())) // Close also syncs
 }
 
 func skip([]wal.Record) (Applied, error) { return Applied{}, nil }

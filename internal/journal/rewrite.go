@@ -13,10 +13,10 @@ import (
 )
 
 // All jobs are in memory. The journal rewrites itself if the current file was removed or
-// cut, if cleaning cannot read a segment, or if an operator requests it. It writes every
-// job, the pauses, the policies and the last id to new segments, and then removes all
-// older ones. That takes many turns. It also rewrites jobs that were not in the lost
-// segment, because their deletions were possibly there.
+// truncated, if cleaning cannot read a segment, or if an operator requests it. It writes
+// every job, the pauses, the policies and the last id to new segments, and then removes
+// all older ones. That takes many turns. It also rewrites jobs that were not in the lost
+// segment, because that segment might have contained their deletions.
 
 // rewriteStep is the approximate number of bytes that a turn rewrites.
 const rewriteStep = 512 << 10
@@ -25,15 +25,15 @@ const rewriteStep = 512 << 10
 // is already in the newer segments.
 type rewrite struct {
 	j     *Journal
-	why   error  // the loss, or nil if an operator requested it
+	why   error  // the loss that caused it, or nil if an operator requested it
 	first uint64 // first segment of the rewrite, or 0 before its start; older segments are removed
-	next  int64  // cursor of engine.NextSnapshot; negative once all jobs are written
+	next  int64  // cursor of engine.NextSnapshot; negative when all jobs are written
 	retry int64  // after an error, time of the next attempt, on the engine's clock
 }
 
 // Rewrite starts a rewrite of the whole journal. The following turns execute it. It must
-// be called within a turn. A rewrite in progress starts again, because a file that it has
-// written can be lost.
+// be called within a turn. A rewrite in progress restarts, because a file that it has
+// written might be lost.
 func (j *Journal) Rewrite() {
 	var why error
 	if j.rewrite != nil {
@@ -90,8 +90,8 @@ func (w *rewrite) step(now int64) (next int64) {
 	return now + cleanPause
 }
 
-// advance rewrites about budget bytes, and removes the older segments at the end. It can
-// be called again after an error.
+// advance rewrites about budget bytes, and removes the older segments at the end. After
+// an error, it can be called again.
 func (w *rewrite) advance(budget int64) error {
 	j := w.j
 	defer func() { j.cleaner.appended = 0 }()
@@ -104,7 +104,7 @@ func (w *rewrite) advance(budget int64) error {
 			return err
 		}
 		w.first = at.Segment
-		return nil // the next turn finds the older segments sealed
+		return nil // in the next turn, the older segments are sealed
 	}
 	for w.next >= 0 && budget > 0 {
 		c, next, ok := j.eng.NextSnapshot(w.next)
@@ -120,7 +120,7 @@ func (w *rewrite) advance(budget int64) error {
 	if w.next >= 0 {
 		return nil
 	}
-	if j.opt.Member && j.index.hasBefore(w.first) { // jobs with a change in flight
+	if j.opt.Member && j.index.hasBefore(w.first) { // some are jobs with a change in flight
 		w.next = 0
 		return errInFlight
 	}

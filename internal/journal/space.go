@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// deletion and state are the room for the deletion and the new state of a job, in bytes.
+// deletion and state are the space for the deletion and the new state of a job, in bytes.
 var (
 	deletion = cost(engine.JobDeleted, 0, 0)
 	state    = cost(engine.JobState, 0, 0)
@@ -26,7 +26,7 @@ func costOf(c *engine.Change) int64 {
 	return cost(c.Kind, len(c.Tube), len(c.Body)+c.MarkLen())
 }
 
-// weight returns a job's share of live: about the size of its whole record. It is
+// weight returns a job's share of live: the approximate size of its whole record. It is
 // constant while the job stays in its tube. In addition to name and body, a record has at
 // least 17 bytes, and rarely more than 40.
 func weight(c *engine.Change) int64 {
@@ -34,19 +34,19 @@ func weight(c *engine.Change) int64 {
 }
 
 // A full disk must not stop cleaning, which writes before it frees: a disk full of
-// deleted jobs would stay full. Therefore the space of two segments, the spares, is
-// reserved for cleaning alone. It needs one. The other replaces the space that a restart
-// loses: the rest of the last written segment.
+// deleted jobs would stay full. Therefore, the space of two segments, the spares, is
+// reserved for cleaning alone. Cleaning needs one. The other replaces the space that a
+// restart loses: the rest of the last written segment.
 //
 // A sixteenth of a segment is reserved for new states of jobs, so that a worker can
-// release or bury its job while the disk is full. Next to the spares, that needs no
-// further segment.
+// release or bury its job while the disk is full. In addition to the spares, this
+// requires no further segment.
 const spares = 2
 
 // A reserve is a number of reservations of one size.
 type reserve struct {
 	size       int64
-	have, want int // have < want: there was no room
+	have, want int // have < want: there was no space
 }
 
 // fill creates the missing reservations.
@@ -117,8 +117,8 @@ func (s *space) releaseAll() {
 	}
 }
 
-// Admit implements engine.Options.Admit: it reserves the room that Append will need and,
-// for a put, the room of its later delete.
+// Admit implements engine.Options.Admit: it reserves the space that Append will need and,
+// for a put, the space for its later delete.
 func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Outcome {
 	switch {
 	case j.files.Err() != nil:
@@ -150,7 +150,7 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	return engine.OK
 }
 
-// reserve reserves n bytes for a change and, for a put, room for its deletion.
+// reserve reserves n bytes for a change and, for a put, the space for its deletion.
 func (s *space) reserve(kind engine.ChangeKind, n int64) error {
 	if err := s.files.Reserve(n); err != nil {
 		return err
@@ -178,8 +178,8 @@ func (s *space) reserveDeletion() error {
 	return nil
 }
 
-// retryFill creates missing reservations even if no command needs one, and checks whether
-// there is room for the refused records.
+// retryFill creates missing reservations even if no command needs them, and checks
+// whether there is space for the refused records.
 func (s *space) retryFill(now int64) (next int64) {
 	if !s.lacks() && !s.health.refusesJobs() {
 		return engine.Never
@@ -201,8 +201,8 @@ func (s *space) retryFill(now int64) (next int64) {
 	return s.retry
 }
 
-// tryRoom returns the error that prevents a record of n bytes, or nil. For a large record
-// it queries the file system and creates no file.
+// tryRoom returns the error that prevents a record of n bytes, or nil. For a large
+// record, it queries the file system and creates no file.
 func (s *space) tryRoom(n int64) error {
 	if n > s.small {
 		if free, err := s.free(); err != nil || free < n {
@@ -217,7 +217,7 @@ func (s *space) tryRoom(n int64) error {
 	return nil
 }
 
-// withSpare calls f, which needs room. If there is none, it releases a spare and calls f
+// withSpare calls f, which needs space. If there is none, it releases a spare and calls f
 // again.
 func (s *space) withSpare(f func() error) error {
 	err := f()

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// These functions are for tools. They neither lock nor change anything. If a server uses
-// the directory, they can miss its newest records.
+// These functions are for tools. They neither lock the directory nor change it. If a
+// server uses the directory, they can miss its newest records.
 
 // Load reads the journal in a directory into an empty engine. The error wraps ErrAdopting
 // if the journal is incomplete.
@@ -54,7 +54,7 @@ type Entry struct {
 	Kicks    uint32     `json:"kicks,omitempty"`
 	Body     []byte     `json:"body,omitempty"`     // base64 in JSON
 	Origin   string     `json:"origin,omitempty"`   // tube from which a policy moved the job
-	Schedule string     `json:"schedule,omitempty"` // that put the job
+	Schedule string     `json:"schedule,omitempty"` // schedule that put the job
 	Settings []string   `json:"settings,omitempty"` // settings of the pattern Tube; empty if they were removed
 
 	// End of the last attempt of a job; see engine.Failure.

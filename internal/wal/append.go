@@ -2,7 +2,7 @@ package wal
 
 import "slices"
 
-// writable returns the reason why nothing can be appended, or nil.
+// writable returns the reason why no record can be appended, or nil.
 func (l *Log) writable() error {
 	switch {
 	case l.err != nil:
@@ -18,10 +18,10 @@ func (l *Log) writable() error {
 // Append appends a record whose payload is the concatenation of parts, 1 to MaxPayload
 // bytes, and returns its future position. It copies the parts and writes nothing.
 //
-// It fails in the failed state. The next Flush reports an error of another goroutine's
-// Sync, so that between two flushes either all appends succeed or none. Append also
-// fails, and changes nothing, if all room is reserved and no more can be made; see
-// [Log.Reserve].
+// It fails in the failed state. If another goroutine's Sync fails, only the next Flush
+// returns the error, so that between two flushes either all appends succeed or none does.
+// Append also fails, and changes nothing, if all room is reserved and no more can be
+// created; see [Log.Reserve].
 func (l *Log) Append(parts ...[]byte) (Pos, error) {
 	if err := l.writable(); err != nil {
 		return Pos{}, err
@@ -41,7 +41,7 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 		panic("wal: empty record")
 	}
 	if active := l.active(); active != nil && fits(n, false, active.free()) && l.room()-Cost(n) >= l.reserved.Load() {
-		return active.append(uint32(n), parts...), nil // almost always
+		return active.append(uint32(n), parts...), nil // the usual case
 	}
 	spare, err := l.acquire(Cost(n), l.pool.segmentsFor(l.active(), n, false))
 	if err != nil {
@@ -90,7 +90,7 @@ func (l *Log) flush() error {
 	l.noteDurable()
 	for len(l.open) > 0 {
 		s := l.open[0]
-		if err := s.failure(); err != nil { // found by Target.Sync
+		if err := s.failure(); err != nil { // Target.Sync has failed
 			return err
 		}
 		if err := s.open(l.fs); err != nil {
@@ -138,8 +138,8 @@ func (l *Log) sealFirst() error {
 	return nil
 }
 
-// Sync makes all flushed records durable. If it fails, the log is in the failed state. It
-// makes no system call if there is nothing new.
+// Sync makes all flushed records durable. If it fails, the log is in the failed state. If
+// all records are durable, it makes no system call.
 func (l *Log) Sync() error {
 	if err := l.writable(); err != nil {
 		return err
@@ -159,12 +159,12 @@ func (l *Log) Target() Target {
 	if len(l.open) == 0 {
 		return Target{}
 	}
-	s := l.open[0] // older segments are sealed, newer ones not flushed
+	s := l.open[0] // older segments are sealed; newer ones are not flushed
 	return Target{s, s.flushed.Load()}
 }
 
 // Sync makes the target durable. Any goroutine can call it until the log is closed, while
-// the owner appends and flushes. After an error the records are durable only once
+// the owner appends and flushes. After an error, the records are durable only when
 // [Log.Recover] has succeeded; the target itself stays failed.
 func (t Target) Sync() error {
 	if t.s == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Copy copies a log, which another process can be writing, to an empty directory. The
-// names of the files are not durable, and only reading the copy shows whether it is
-// complete. It has the same content as [Log.Files].
+// Copy copies a log to an empty directory, even while another process writes the log. The
+// names of the files are not durable, and only a reader of the copy can detect whether it
+// is complete. The copy has the same content as [Log.Files].
 //
 // If the other process removes a file during the copy, the error of Copy, or of reading
 // the copy, wraps fs.ErrNotExist or is a [*CorruptError]. Copy can then be called again.
@@ -27,8 +27,8 @@ func Copy(fsys vfs.FS, dir, to string) error {
 	})
 }
 
-// WriteFile writes the copy of a file of a log and makes its content durable piece by
-// piece: a sync of another file on the same disk waits for one piece at most.
+// WriteFile writes the copy of a log file and makes its content durable piece by piece,
+// so that a sync of another file on the same disk waits for at most one piece.
 func WriteFile(fsys vfs.FS, path string, content io.Reader) error {
 	out, err := fsys.Create(path)
 	if err != nil {
@@ -53,14 +53,13 @@ type Files struct {
 	segments []segmentInfo
 	open     map[string]vfs.File // by path; Each opens the other files
 	at       int64               // end of the records of the last segment
-	end      []byte              // the bytes that its copy has after them
+	end      []byte              // the bytes that the copy has after these records
 	release  func()              // nil if another process writes the log
 }
 
 // Files returns the segments of the log for a copy, while the owner uses the log. The log
 // removes no segment before Close. The segments contain all records that were flushed
-// before the call, and possibly some that are flushed during the call. Any goroutine can
-// call it.
+// before the call, and possibly some later ones. Any goroutine can call it.
 func (l *Log) Files() (*Files, error) {
 	release := l.pool.removals.pin()
 	s, err := scanFiles(l.fs, l.dir)
@@ -125,8 +124,8 @@ func (s *Files) Close() {
 func (s *Files) Len() int { return len(s.segments) }
 
 // Each calls f for each file, with its length in bytes. The newest file ends as if the
-// log had been closed. Each file ends with its last record: the log can cut the rest at
-// any time.
+// log had been closed. Each file ends with its last record, because the log can truncate
+// the rest at any time.
 func (s *Files) Each(f func(name string, size int64, content io.Reader) error) error {
 	for i := range s.segments {
 		if err := s.each(i, f); err != nil {
@@ -166,7 +165,7 @@ func endOf(from vfs.File, f *segmentInfo) (at int64, end []byte, err error) {
 		rec, reason, err := w.record(seed, at)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			if shorter, _, e := from.Stat(); e == nil && shorter < w.size {
-				w.size = shorter // it was cut to its records, because it is full
+				w.size = shorter // the file was truncated to its records, because it is full
 				continue
 			}
 		}

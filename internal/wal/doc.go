@@ -1,6 +1,6 @@
 // Package wal implements an append-only log of records in segment files. A record is a
-// sequence of bytes without a meaning to this package. When the log is opened again, each
-// record is complete and in its place, or absent.
+// sequence of bytes that this package does not interpret. When the log is opened again,
+// each record is complete and in its place, or absent.
 //
 //	log, err := wal.Open(vfs.OS, dir, wal.Options{})
 //	report, err := wal.Replay(log, decode, apply) // read all records; then the log can be written
@@ -86,8 +86,8 @@
 // segment. An opened log starts a new segment with its first record.
 //
 // A reader ignores fragments of an incomplete record: the rest was never written, or the
-// start was in a segment that was removed. Fragments name their record, so no other
-// fragment is taken for the rest.
+// start was in a segment that was removed. Each fragment identifies its record, so
+// fragments of different records are never joined.
 //
 // # Torn or damaged
 //
@@ -102,32 +102,32 @@
 // An orderly stop writes the closing record once everything before it is durable, and its
 // synced offset proves that. So neither damage before it nor the loss of the end of the
 // file looks like a torn write. Damage to the records of the last sync before a crash
-// does.
+// does look like one.
 //
 // # Failing disks
 //
-// After a failed write or sync the log is in the failed state, and trusts no part of the
-// current segment that only the kernel holds. All records since the last successful sync
-// are in memory. [Log.Recover] writes them to a new segment. Its link states that the old
-// segment ends at its last synced offset, so that no record counts twice. If a record
-// starts in a sealed segment, Recover writes the rest. If the process ends before there
-// is a new segment, the next start replays the complete records of the old file.
-// Therefore each record is read at most once, in order.
+// After a failed write or sync, the log is in the failed state, and does not trust any
+// part of the current segment that only the kernel's cache contains. All records since
+// the last successful sync are in memory. [Log.Recover] writes them to a new segment. Its
+// link states that the old segment ends at its last synced offset, so that no record
+// counts twice. If a record starts in a sealed segment, Recover writes the rest. If the
+// process ends before there is a new segment, the next start replays the complete records
+// of the old file. Therefore each record is read at most once, in order.
 //
 // # Space
 //
 // [Log.Reserve] promises space for a record before it is written. The space in the
 // current segment and the preallocated ones is never smaller than the reservations. So a
-// full disk shows in Reserve, or in an Append without a reservation, where it does no
-// harm. space.go has the arithmetic.
+// full disk makes only Reserve fail, or an Append without a reservation, where the
+// failure does no harm. space.go has the arithmetic.
 //
 // # Goroutines
 //
 // One goroutine, the owner, calls the methods of [Log]. Other goroutines can call
 // [Target.Sync], so that the owner can append and flush while older records become
-// durable, and one of them [Log.Prepare]. A [Reader] reads sealed segments in any
-// goroutine and never waits for the owner, as sealed segments do not change. Replay
-// starts goroutines and waits for their end; no other function starts a goroutine.
+// durable, and one of them can call [Log.Prepare]. A [Reader] reads sealed segments in
+// any goroutine and never waits for the owner, as sealed segments do not change. Replay
+// starts goroutines and waits for them; no other function starts a goroutine.
 //
 // Start reading at format.go, then append.go; open.go and replay.go read the log again.
 package wal

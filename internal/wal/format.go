@@ -32,8 +32,8 @@ var (
 	overhead    = firstRecord + closingSize
 )
 
-// pointer is the length of an internal payload that names a segment: its kind, 7 zeros
-// and the sequence. linkPayload is the length of a link's payload.
+// pointer is the length of an internal payload that identifies a segment: its kind, 7
+// zeros and the sequence. linkPayload is the length of a link's payload.
 const (
 	pointer     = 16
 	linkPayload = 40
@@ -60,8 +60,8 @@ func (e *CorruptError) Error() string {
 // Is makes errors.Is(err, ErrCorrupt) work.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
-// A Pos is the place of a record: its segment's sequence and the offset of its
-// first byte in the segment. The zero Pos is before all records.
+// A Pos is the position of a record: its segment's sequence and the offset of its first
+// byte in the segment. The zero Pos is before all records.
 type Pos struct {
 	Segment uint64
 	Offset  int64
@@ -108,7 +108,7 @@ func parseName(name string) (sequence uint64, ok bool) {
 	return sequence, true
 }
 
-// lockName returns the path of the lock file. beanstalkd uses the same.
+// lockName returns the path of the lock file, which beanstalkd also uses.
 func lockName(dir string) string { return filepath.Join(dir, "lock") }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -162,9 +162,9 @@ func (h header) seed() uint32 {
 	return crc32.Checksum(b, castagnoli)
 }
 
-// A link is the first record of a segment. It names the segment before.
+// A link is the first record of a segment. It identifies the previous segment.
 type link struct {
-	log    uint64 // as in the header, in case that is damaged
+	log    uint64 // the number in the header, in case the header is damaged
 	prev   Pos    // end of the previous segment; zero in a log's first segment
 	oldest uint64 // sequence of the oldest segment that was needed
 }
@@ -198,8 +198,7 @@ func decodeLink(b []byte, sequence uint64) (link, bool) {
 	return l, check(b, seed, headerSize) == "" && l.prev.Segment < sequence && l.prev.Offset >= 0 && l.oldest <= sequence
 }
 
-// pointToOldest returns the internal payload that names the oldest segment that is
-// needed.
+// pointToOldest returns the internal payload that identifies the oldest needed segment.
 func pointToOldest(sequence uint64) []byte {
 	return binary.LittleEndian.AppendUint64([]byte{kindOldest, 7: 0}, sequence)
 }

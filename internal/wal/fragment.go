@@ -6,12 +6,12 @@ import (
 )
 
 // A fragment is part of a record that does not fit into the rest of a segment. The
-// fragments fill one segment after the other. Each names its record and its place in it,
-// so that a reader can join them, whatever lies between.
+// fragments fill one segment after the other. Each identifies its record and its place in
+// it, so that a reader can join the fragments regardless of the data between them.
 type fragment struct {
 	start Pos // position of the record's first fragment
 	from  int // number of bytes of the record's payload before this part
-	total int // length of the record's payload
+	total int // length of the whole payload
 }
 
 // fragmentHeader is the length of the header in a fragment's payload.
@@ -70,7 +70,7 @@ func (j *joiner) add(p []byte) (start Pos, payload []byte) {
 }
 
 // appendSplit appends a record, or the rest of a record that starts in a durable segment,
-// to the active segment and the segments that acquire returned for it.
+// to the active segment and to the segments that acquire returned for it.
 func (l *Log) appendSplit(f fragment, spare []*segment, parts ...[]byte) Pos {
 	n := f.total - f.from
 	for {
@@ -122,7 +122,8 @@ func cut(parts [][]byte, n int) (head, rest [][]byte) {
 }
 
 // segmentsFor returns the number of segments that a record needs in addition to the
-// active segment, which can be nil. n is the length of its payload, or of the rest of it.
+// active segment, which can be nil. n is the length of its payload or, if rest is true,
+// of the rest of the payload.
 func (p *pool) segmentsFor(active *segment, n int, rest bool) (segments int) {
 	free := int64(0)
 	if active != nil {

@@ -11,7 +11,7 @@ type healing struct {
 	failed  *segment  // the segment that failed first
 	records []unsaved // the records that were not durable when it failed
 	sealed  int       // number of segments in Log.sealed when it failed
-	prev    Pos       // the end of the last segment that counts
+	prev    Pos       // the durable end of the last segment that no link will skip
 }
 
 // An unsaved is a record, or the rest of a record whose start is durable, that must be
@@ -22,8 +22,8 @@ type unsaved struct {
 }
 
 // Recover tries to leave the failed state: it writes all records since the last
-// successful sync to a new segment and makes them durable. Then it calls moved, unless it
-// is nil, for each of them in order, with the old and the new position. After an error
+// successful sync to a new segment and makes them durable. Then it calls moved, if it is
+// not nil, for each of them in order, with the old and the new position. After an error
 // the log is unchanged, and Recover can be called again. Earlier Targets stay failed.
 //
 // Recover needs room that is not reserved, in addition to all reservations. Outside the
@@ -33,7 +33,7 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 		return l.writable()
 	}
 	if l.err == nil && len(l.open) > 0 {
-		l.err = l.open[0].failure() // not reported by a Flush yet
+		l.err = l.open[0].failure() // no Flush has returned the error yet
 	}
 	if l.err == nil {
 		return nil
@@ -42,9 +42,9 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	if h == nil {
 		h = &healing{l: l}
 		h.abandon()
-		l.healing = h // from here on, failed records are not durable
+		l.healing = h // from now on, failed records are not durable
 	}
-	if errors.Is(l.err, ErrLost) { // the preallocated files can be lost as well
+	if errors.Is(l.err, ErrLost) { // the preallocated files might be lost as well
 		if err := l.pool.removeExcept(0); err != nil {
 			return err
 		}
@@ -60,11 +60,11 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	h.failed.truncate()
 	l.healing, l.err, l.noRoom = nil, nil, nil
 	for i := range l.deletable {
-		l.deletable[i].removedBy = Pos{} // rewrite has recorded it, perhaps in an earlier segment
+		l.deletable[i].removedBy = Pos{} // rewrite has recorded the removal, possibly in an earlier segment
 	}
 	if moved != nil {
 		for i, r := range h.records {
-			if r.from == 0 { // otherwise the start has not moved
+			if r.from == 0 { // otherwise, the start has not moved
 				moved(r.start, to[i], r.payload)
 			}
 		}
@@ -93,8 +93,8 @@ func (h *healing) abandon() {
 	h.sealed, h.prev = len(l.sealed), l.prev
 }
 
-// unsynced appends the records that are not durable, except internal ones: the link of
-// the new segment replaces those.
+// unsynced appends the records that are not durable, except internal ones, which the link
+// of the new segment replaces.
 func (s *segment) unsynced(records []unsaved) []unsaved {
 	for off := max(s.synced.Load(), firstRecord); off < s.end; {
 		b := s.buf[off-s.base:]
@@ -125,7 +125,7 @@ func (h *healing) rewrite() (to []Pos, err error) {
 		}
 		to = append(to, l.appendSplit(r.fragment, spare, r.payload))
 	}
-	if l.active() == nil { // no records, but a link must contain the end of the failed segment
+	if l.active() == nil { // there are no records, but a link must contain the end of the failed segment
 		_, err = l.makeRoom(0)
 	}
 	if err == nil && len(l.deletable) > 0 {
@@ -151,8 +151,8 @@ func (h *healing) rewrite() (to []Pos, err error) {
 	return to, nil
 }
 
-// unplan puts back the planned segments, to which nothing was written. The next attempt
-// can put other records in them.
+// unplan returns the planned segments, to which nothing was written. The next attempt can
+// write other records to them.
 func (h *healing) unplan() {
 	h.l.pool.putBack(h.l.open)
 	h.l.open = nil
@@ -178,8 +178,8 @@ func (h *healing) undo() {
 }
 
 // removeNewestFirst removes the files of segments, and returns the segments whose files
-// remain. Each removal is durable before the next: if a power cut restored a segment
-// without its predecessor, its link would look like damage.
+// remain. Each removal is durable before the next one, because if a power failure
+// restored a segment without its predecessor, its link would look like damage.
 func (p *pool) removeNewestFirst(segments []Segment) (left []Segment) {
 	for i := len(segments) - 1; i >= 0; i-- {
 		if removeFile(p.fs, p.path(segments[i].Sequence)) != nil {

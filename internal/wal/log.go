@@ -29,39 +29,40 @@ const (
 	MaxSegmentSize     = 1 << 30
 )
 
-// Options of a log. The zero value works.
+// Options configures a log. The zero value selects the defaults.
 type Options struct {
 	// SegmentSize is the size of a segment file in bytes. Zero means DefaultSegmentSize.
 	// It is limited to MinSegmentSize and MaxSegmentSize, and rounded up to a multiple of
 	// 8. Existing segments keep their size.
 	SegmentSize int64
 
-	// Parallel is the approximate number of blocks that Replay checks and decodes at a
-	// time. Zero means GOMAXPROCS.
+	// Parallel is the approximate number of blocks that Replay checks and decodes
+	// concurrently. Zero means GOMAXPROCS.
 	Parallel int
 
 	// ReadOnly opens a log without a lock, and changes nothing. If a server writes the
 	// log at the same time, its end looks torn.
 	ReadOnly bool
 
-	// Replay calls Progress for each block, in the caller's goroutine, unless it is nil.
+	// Progress is called for each block of Replay, in the caller's goroutine. It can be
+	// nil.
 	Progress func(done, total int64)
 
 	// LogID identifies the segments of a new log. Zero means a random number. A log that
 	// has segments keeps its ID.
 	LogID uint64
 
-	// Created is a time in nanoseconds since 1970 for the headers of segments. The log
-	// does not use it.
+	// Created is a time in nanoseconds since 1970, which the log stores in the headers of
+	// segments. It is for information only.
 	Created int64
 
 	blockSize int // block size of reading, for tests; 0 means defaultBlockSize
 }
 
-// A Log is an open log. Only one goroutine, the owner, calls its methods, except
+// A Log is an open log. Only one goroutine, the owner, can call its methods, except
 // [Log.Prepare], [Log.NeedsPrepare] and [Log.NewReader].
 type Log struct {
-	// Static after Open.
+	// Constant after Open.
 	fs   vfs.FS
 	dir  string
 	opt  Options
@@ -73,21 +74,21 @@ type Log struct {
 	// reads it.
 	reserved atomic.Int64
 
-	// The rest belongs to the owner.
+	// The owner uses the following fields.
 
 	err       error       // the error that prevents appends, or nil
 	recovery  *recovery   // the result of Open; nil after Replay
-	sealed    []Segment   // the oldest first; elements never change, because readers share them
+	sealed    []Segment   // oldest first; elements never change, because readers share them
 	open      []*segment  // the active segment and the planned segments after it
-	prev      Pos         // the end of the last sealed segment that counts
-	deletable []deletable // unneeded segments; Prepare removes their files once that is durable
+	prev      Pos         // the end of the last sealed segment that no link skips
+	deletable []deletable // unneeded segments; Prepare removes their files when their removal is durable
 	buf       []byte      // buffer for the next segment
 	healing   *healing    // the state of Recover, or nil
 	reader    Reader      // reader for ReadSealed
 
-	noRoom    error // the error of Reserve for noRoomFor bytes, or nil if it can try again
+	noRoom    error // the error of Reserve for noRoomFor bytes, or nil if Reserve can try again
 	noRoomFor int64
-	removed   uint64 // older segments were removed, though a crash can restore them
+	removed   uint64 // older segments were removed, although a crash can restore them
 }
 
 // A Segment is a sealed segment.
@@ -101,7 +102,7 @@ type Stats struct {
 	Oldest       uint64 // sequence of the oldest segment, or 0
 	Current      uint64 // sequence of the active segment, or 0
 	Segments     int    // number of sealed and active segments
-	Bytes        int64  // bytes used in them
+	Bytes        int64  // bytes used in these segments
 	Preallocated int    // number of preallocated segments
 	Room         int64  // bytes that can be appended without new disk space
 	Reserved     int64  // bytes of Room that are reserved
@@ -126,8 +127,8 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// Current returns the sequence of the segment that records are appended to, or 0 if there
-// is none.
+// Current returns the sequence of the segment to which records are appended, or 0 if
+// there is none.
 func (l *Log) Current() uint64 {
 	if active := l.active(); active != nil {
 		return active.sequence
@@ -136,7 +137,7 @@ func (l *Log) Current() uint64 {
 }
 
 // Err returns the error that put the log into the failed state, or the error of a failed
-// [Target.Sync], which the next Flush reports. It is nil if there is no error.
+// [Target.Sync], which the next Flush returns. It is nil if there is no error.
 func (l *Log) Err() error {
 	switch {
 	case l.err != nil:
@@ -148,10 +149,10 @@ func (l *Log) Err() error {
 }
 
 // Sealed returns the sealed segments, oldest first. The log never changes the elements of
-// the slice, and neither must the caller.
+// the slice, and the caller must not change them.
 func (l *Log) Sealed() []Segment { return l.sealed }
 
-// active returns the segment that records are appended to, or nil.
+// active returns the segment to which records are appended, or nil.
 func (l *Log) active() *segment {
 	if len(l.open) == 0 {
 		return nil
@@ -170,7 +171,7 @@ func (l *Log) Oldest() (s Segment, ok bool) {
 // Close seals all segments, removes segments that are not needed, keeps the preallocated
 // ones that the reservations need, and releases the lock. In the failed state it returns
 // the error of the failure, and records that were not synced can be lost. No goroutine
-// must be in [Log.Prepare] or [Target.Sync].
+// must be calling [Log.Prepare] or [Target.Sync].
 func (l *Log) Close() error {
 	if l.err == ErrClosed {
 		return ErrClosed
@@ -197,9 +198,9 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.lock.Close())
 }
 
-// Seal seals all segments. It appends the last closing record once all records before it
-// are durable, so that it also proves the records of the last sync. If that fails, only
-// the proof is missing. The next record starts a segment.
+// Seal seals all segments. It appends the last closing record after all earlier records
+// are durable, so that this record also proves the records of the last sync. If that
+// fails, only the proof is missing. The next record starts a segment.
 func (l *Log) Seal() error {
 	if err := l.Flush(); err != nil {
 		return err

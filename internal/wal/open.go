@@ -17,10 +17,10 @@ type recovery struct {
 	pool     *pool
 	readOnly bool
 
-	segments []segmentInfo // segments of the log, the oldest first; empty in a new log
-	remove   []segmentInfo // segments that are not needed, and files without records, which can be usable as preallocated ones
-	torn     []segmentInfo // segments with a torn first write; they are checked, then removed
-	oldest   uint64        // sequence of the oldest segment that is needed, or 0 if unknown
+	segments []segmentInfo // oldest first; empty in a new log
+	remove   []segmentInfo // unneeded segments, and files without records, which might be usable as preallocated ones
+	torn     []segmentInfo // segments with a torn first write, to check and then remove
+	oldest   uint64        // sequence of the oldest needed segment, or 0 if unknown
 	hole     error         // the damage of the log if a segment before the first one is needed
 }
 
@@ -43,7 +43,7 @@ type segmentInfo struct {
 func (f *segmentInfo) seed() uint32 { return f.header.seed() }
 
 // isShort reports whether the file is shorter than its header states. Only a sealed
-// segment can be.
+// segment can be shorter.
 func (f *segmentInfo) isShort() bool { return f.headerErr == nil && f.size < f.header.size }
 
 // Open opens the log in a directory, which must exist; a directory without segments is a
@@ -75,8 +75,8 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 }
 
 // probe returns an error if the process has no permission to create a file in the
-// directory. With preallocated segments this could go unnoticed for long. A full disk is
-// no error.
+// directory. With preallocated segments, this could go unnoticed for a long time. A full
+// disk is not an error.
 func probe(fsys vfs.FS, dir string) error {
 	name := filepath.Join(dir, "beanpole.probe")
 	f, err := fsys.Create(name)
@@ -101,7 +101,7 @@ func (l *Log) start() error {
 	if err := l.recovery.chain(files); err != nil {
 		return err
 	}
-	// The names of files that Replay will remove do not count.
+	// Ignore the names of files that Replay will remove.
 	var next uint64 = 1
 	if last := l.recovery.last(); last != nil {
 		id, next = last.header.log, last.sequence+1
@@ -208,7 +208,7 @@ func (rc *recovery) chain(files []segmentInfo) error {
 		files[i].end = prev.Offset
 	}
 	slices.Reverse(rc.segments)
-	for _, f := range files[:i+1] { // a killed process has not removed them
+	for _, f := range files[:i+1] { // a killed process did not remove them
 		if f.isOf(log) && f.sequence < rc.oldest {
 			rc.remove = append(rc.remove, f)
 		}
@@ -222,7 +222,7 @@ func (f *segmentInfo) isOf(log uint64) bool {
 }
 
 // skip records a segment that a link skips. It schedules a file without records for
-// removal: the log could not open it. It ignores a segment of another log.
+// removal, because the log could not open it. It ignores a segment of another log.
 func (rc *recovery) skip(f *segmentInfo, log uint64) error {
 	blank, err := isZero(rc.pool.fs, f.path, headerSize)
 	switch {
@@ -267,9 +267,9 @@ func (f *segmentInfo) check() error {
 	return nil
 }
 
-// unlinked classifies a file that has no valid link and is newer than all files that have
-// one. The header of a segment is durable before anything else is written to it.
-// Therefore a file without a valid header is empty or damaged.
+// unlinked classifies a file that has no valid link and is newer than all files with a
+// valid link. The header of a segment is durable before any other part is written.
+// Therefore, a file without a valid header is empty or damaged.
 func (rc *recovery) unlinked(f segmentInfo) error {
 	blank, err := isZero(rc.pool.fs, f.path, headerSize)
 	if err == nil && !blank {
@@ -288,7 +288,7 @@ func (rc *recovery) unlinked(f segmentInfo) error {
 	return nil
 }
 
-// isZero reports whether all bytes of a file from an offset on are zero.
+// isZero reports whether all bytes of a file, starting at an offset, are zero.
 func isZero(fsys vfs.FS, path string, from int64) (bool, error) {
 	w, err := openWindow(fsys, path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // A pool preallocates segments and keeps them until the owner needs them.
 type pool struct {
-	// Static after Open.
+	// Constant after Open.
 	fs      vfs.FS
 	dir     string
 	size    int64 // size of a segment
@@ -29,7 +29,7 @@ type pool struct {
 	// mu is also held while a file is created.
 	mu           vfs.WorkLock
 	preallocated []*segment // by sequence
-	next         uint64     // sequence of the next segment to make
+	next         uint64     // sequence of the next segment to create
 
 	removals removals // has its own lock
 }
@@ -37,7 +37,7 @@ type pool struct {
 // path returns the path of a segment's file.
 func (p *pool) path(sequence uint64) string { return filepath.Join(p.dir, FileName(sequence)) }
 
-// capacity returns the number of bytes of records that a segment can hold.
+// capacity returns the number of bytes of records that fit into a segment.
 func (p *pool) capacity() int64 { return p.size - overhead }
 
 // usable returns the room in a preallocated segment.
@@ -54,10 +54,10 @@ func (p *pool) list(segments []*segment) {
 	p.prepared.Store(len(segments) > 0 && segments[0].filled)
 }
 
-// grow creates the segments for the given room, at least one. After an error it has
-// created none.
+// grow creates at least one segment, and enough segments for the given room. If it fails,
+// it has created none.
 func (p *pool) grow(room int64) error {
-	if room > p.usable() { // do not fill the disk only to fail
+	if room > p.usable() { // avoids filling the disk only to fail
 		if free, err := p.fs.Free(p.dir); err == nil && free < room {
 			return fmt.Errorf("wal: create segments: %d bytes are free, %d are needed: %w", free, room, syscall.ENOSPC)
 		}
@@ -74,8 +74,8 @@ func (p *pool) grow(room int64) error {
 	return nil
 }
 
-// shrink deletes the newest spare segments until keep remain. The caller holds mu. The
-// removals need not be durable: if one fails, the next start removes the file.
+// shrink deletes the newest spare segments until only keep segments remain. The caller
+// holds mu. The removals need not be durable: the next start removes files that remain.
 func (p *pool) shrink(keep int) (err error) {
 	for _, s := range p.preallocated[keep:] {
 		s.closeFile()
@@ -86,7 +86,8 @@ func (p *pool) shrink(keep int) (err error) {
 }
 
 // maxInTheWay is the maximum number of existing files that addLocked skips to find a free
-// name. Other programs created them: next is larger than the sequences of the log.
+// name. Other programs must have created them, because next is larger than the sequences
+// of the log.
 const maxInTheWay = 1000
 
 func (p *pool) addLocked() error {
@@ -101,14 +102,14 @@ func (p *pool) addLocked() error {
 		s.name = p.path(p.next)
 		s.header = header{log: p.log, sequence: p.next, created: p.created, size: p.size}
 		err = p.create(s)
-		// The sequence is used if a file has that name, even if the log did not create it
-		// or could not remove it.
+		// The sequence is used up if a file has that name, even if the log did not create
+		// the file or could not remove it.
 		if _, gone := p.fs.Size(s.name); err == nil || !errors.Is(gone, fs.ErrNotExist) {
 			p.next++
 		}
 	}
 	if errors.Is(err, syscall.ENOSPC) && p.removals.pending.Load() && p.removeDeletable() == nil {
-		return p.addLocked() // once: nothing is pending now
+		return p.addLocked() // only once, because no removal is pending now
 	}
 	if err != nil {
 		return fmt.Errorf("wal: create segment: %w", err)
@@ -117,11 +118,11 @@ func (p *pool) addLocked() error {
 	return nil
 }
 
-// create creates the file of a segment. After an error there is no file. It never changes
-// an existing file.
+// create creates the file of a segment. After an error, there is no file. It never
+// changes an existing file.
 func (p *pool) create(s *segment) (err error) {
 	if s.file, err = p.fs.Create(s.name); err != nil {
-		return err // if there is a file despite the error, it is empty, and the next start removes it
+		return err // if a file exists despite the error, it is empty, and the next start removes it
 	}
 	if err = s.file.Preallocate(s.size); err == nil {
 		_, err = s.file.WriteAt(s.header.encode(), 0)
@@ -132,7 +133,7 @@ func (p *pool) create(s *segment) (err error) {
 	if err == nil {
 		err = p.fs.SyncDir(p.dir)
 	}
-	s.file.Close() // all is synced, so an error does not matter
+	s.file.Close() // all data is synced, so an error does not matter
 	s.file = nil
 	if err != nil {
 		_ = removeFile(p.fs, s.name)
@@ -141,7 +142,7 @@ func (p *pool) create(s *segment) (err error) {
 }
 
 // acquire removes and returns the next n spare segments. If fewer than n are available,
-// it takes none and returns false.
+// it removes none and returns false.
 func (p *pool) acquire(n int) ([]*segment, bool) {
 	if n == 0 {
 		return nil, true
@@ -156,8 +157,8 @@ func (p *pool) acquire(n int) ([]*segment, bool) {
 	return taken, true
 }
 
-// putBack returns segments to the pool that were acquired and not written. They are older
-// than all others there.
+// putBack returns segments that were acquired and not written. They are older than all
+// others in the pool.
 func (p *pool) putBack(segments []*segment) {
 	for _, s := range segments {
 		s.clearFailure() // before p.mu is taken: syncZeros takes s.mu first
@@ -196,8 +197,8 @@ func (p *pool) removeExcept(room int64) error {
 	return err
 }
 
-// adopt puts a file of an earlier process into the pool, if it is usable. Other programs
-// might have filled the rest of the disk.
+// adopt puts a file of an earlier process into the pool if it is usable, because other
+// programs might have filled the rest of the disk.
 func (p *pool) adopt(f *segmentInfo) bool {
 	switch {
 	case !f.isOf(p.log):
@@ -246,12 +247,12 @@ func (p *pool) fill() error {
 	}
 	s := p.preallocated[0]
 	err := s.open(p.fs)
-	if err != nil && p.addLocked() == nil { // it was removed or cut
+	if err != nil && p.addLocked() == nil { // the file was removed or truncated
 		p.list(p.preallocated[1:])
 		s.closeFile()
 		_ = removeFile(p.fs, s.name)
 	}
-	if err != nil { // otherwise it stays, so that reserved room never shrinks
+	if err != nil { // otherwise the segment stays, so that reserved room never shrinks
 		return err
 	}
 	if fillsZeros && !s.filled {
@@ -260,7 +261,7 @@ func (p *pool) fill() error {
 			p.mu.Unlock()
 			p.mu.Lock()
 			if !p.isNext(s) {
-				return err // the owner has acquired it
+				return err // the owner has acquired the segment
 			}
 		}
 		if err == nil {
@@ -274,8 +275,8 @@ func (p *pool) fill() error {
 
 func (p *pool) isNext(s *segment) bool { return len(p.preallocated) > 0 && p.preallocated[0] == s }
 
-// syncZeros makes the zeros of fill durable. The caller holds p.mu; syncZeros unlocks it
-// during the sync.
+// syncZeros makes the zeros that fill wrote durable. The caller holds p.mu; syncZeros
+// unlocks it during the sync.
 //
 // An error does not matter while the segment is in the pool, because the log does not
 // rely on the zeros. But if the owner has acquired the segment during the sync, the error

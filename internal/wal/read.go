@@ -7,7 +7,7 @@ import (
 )
 
 // A Reader reads records of sealed segments. It never waits for the log: one goroutine,
-// not necessarily the owner, uses a Reader while the owner writes, seals and removes
+// not necessarily the owner, can use a Reader while the owner writes, seals and removes
 // segments. If the file of a segment was removed, the error wraps fs.ErrNotExist.
 type Reader struct {
 	pool     *pool     // only its static fields
@@ -33,8 +33,8 @@ func (r *Reader) Close() {
 	r.sequence = 0
 }
 
-// find returns the index of a segment in r.segments, or the index of the first one after
-// it.
+// find returns the index of a segment in r.segments, or the index of the first segment
+// after it.
 func (r *Reader) find(sequence uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(r.segments, sequence, func(s Segment, sequence uint64) int {
 		return cmp.Compare(s.Sequence, sequence)
@@ -62,11 +62,12 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 	return r.Read(from, about, fn)
 }
 
-// Read reads records of a segment again: at least one, and about the given number of
-// bytes, but at most 256 KiB. from is a position that Append or Read returned, or has
-// offset 0 for the start. fn must not keep the payload. Read returns an error of fn.
+// Read reads records of a segment and calls fn for each: for at least one, and for about
+// the given number of bytes, but at most 256 KiB. from is a position that Append or Read
+// returned, or has offset 0 for the start. fn must not keep the payload. Read returns an
+// error of fn.
 //
-// next is the position to continue from. done reports that the segment has no more
+// next is the position to continue from. done reports whether the segment has no more
 // records. If the segment is damaged, the error is a [*CorruptError].
 func (r *Reader) Read(from Pos, about int64, fn func(Record) error) (next Pos, done bool, err error) {
 	i, ok := r.find(from.Segment)
@@ -112,8 +113,8 @@ func (r *Reader) Read(from Pos, about int64, fn func(Record) error) (next Pos, d
 	return from, from.Offset >= end, nil
 }
 
-// openFile opens the file of a segment, if it is not open. The owner can cut the file,
-// but not before the end of the segment.
+// openFile opens the file of a segment, if it is not open. The owner can truncate the
+// file, but not before the end of the segment.
 func (r *Reader) openFile(s Segment) error {
 	if r.sequence == s.Sequence {
 		return nil
@@ -148,8 +149,8 @@ func (r *Reader) join(i int, first []byte) ([]byte, error) {
 	return payload, err
 }
 
-// addFrom adds the fragments at the start of a segment. ended reports that the record is
-// complete, or that its rest is missing.
+// addFrom adds the fragments at the start of a segment. ended reports whether the record
+// is complete, or its rest is missing.
 func (j *joiner) addFrom(p *pool, sequence uint64, end int64) (payload []byte, ended bool, err error) {
 	if end <= firstRecord {
 		return nil, false, nil

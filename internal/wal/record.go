@@ -6,8 +6,8 @@ import (
 )
 
 // A record has a header of 16 bytes with its own checksum, then the payload, padded to a
-// multiple of 8. The header alone proves that there is no record, so that clients cannot
-// slow down a search for records with large jobs of their choice.
+// multiple of 8. An invalid header alone proves that there is no record, so that clients
+// cannot slow down a search for records with large, specially crafted jobs.
 const recordHeader = 16
 
 // Cost returns the number of bytes that a record with a payload of n bytes occupies in a
@@ -16,9 +16,9 @@ func Cost(n int) int64 {
 	return (recordHeader + int64(n) + alignment - 1) &^ (alignment - 1)
 }
 
-// appendRecord appends the record that will be at off in its segment, with the
-// concatenation of parts as its payload. n is their total length, with internalBit if the
-// record is internal, and fragmentBit if it is a fragment.
+// appendRecord appends a record that will be at offset off in its segment. Its payload is
+// the concatenation of parts. n is their total length, with internalBit if the record is
+// internal, and fragmentBit if it is a fragment.
 func appendRecord(dst []byte, seed uint32, off, synced int64, n uint32, parts ...[]byte) []byte {
 	start := len(dst)
 	dst = append(dst, zeros[:recordHeader]...)
@@ -55,7 +55,7 @@ const (
 )
 
 // frame returns the size of the record at the start of b. It checks only the length. left
-// is the number of bytes to the end of the segment; b has at least min(left,
+// is the number of bytes up to the end of the segment; b has at least min(left,
 // recordHeader) bytes. If reason is not empty, there is no record.
 func frame(b []byte, left int64) (size int64, reason string) {
 	if left < recordHeader {
@@ -107,7 +107,7 @@ func payloadOf(b []byte) []byte {
 	return b[recordHeader : recordHeader+int64(n)]
 }
 
-// internalOf is payloadOf for an internal record, and nil for others.
+// internalOf returns the payload of an internal record, or nil for another record.
 func internalOf(b []byte) []byte {
 	if _, internal := recordLength(b); !internal {
 		return nil

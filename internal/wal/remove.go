@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// A deletable segment is no longer needed. Its file can be removed once the record at
-// removedBy, which marks the segment deletable, is durable.
+// A deletable segment is no longer needed. Its file can be removed when the record at
+// removedBy, which marks the segment as deletable, is durable.
 type deletable struct {
 	sequence  uint64
 	removedBy Pos
@@ -29,11 +29,11 @@ func (l *Log) oldest(next uint64) uint64 {
 }
 
 // RemoveOldest appends a record that marks the oldest sealed segment as no longer needed.
-// [Log.Prepare] removes the file once that record is durable; a crash before that can
+// [Log.Prepare] removes the file when that record is durable; an earlier crash can
 // restore the segment. RemoveOldest also removes preallocated segments that are not
 // needed.
 //
-// Like Append it needs room, and changes nothing if there is none.
+// Like Append, it needs room, and changes nothing if there is none.
 func (l *Log) RemoveOldest() error {
 	if err := l.writable(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (l *Log) RemoveOldest() error {
 }
 
 // RemovalPending returns the position of the last record that removes a segment. ok is
-// false if no file waits for such a record.
+// false if no file waits for its removal.
 func (l *Log) RemovalPending() (at Pos, ok bool) {
 	l.noteDurable()
 	if len(l.deletable) == 0 {
@@ -95,7 +95,7 @@ type removals struct {
 
 // pin keeps files from being removed until release is called.
 func (r *removals) pin() (release func()) {
-	r.doing.Lock() // wait for the removal that is in progress
+	r.doing.Lock() // waits for a removal in progress
 	defer r.doing.Unlock()
 	r.change(func() { r.pins++ })
 	return sync.OnceFunc(func() { r.change(func() { r.pins-- }) })
@@ -118,8 +118,8 @@ func (r *removals) add(deletable []deletable) {
 }
 
 // removeDeletable removes the files in the queue. It makes each removal durable before
-// the next: if a power cut restored an older file than a removed one, the log would look
-// damaged.
+// the next one, because if a power failure restored an older file than a removed one, the
+// log would look damaged.
 func (p *pool) removeDeletable() error {
 	r := &p.removals
 	r.doing.Lock()

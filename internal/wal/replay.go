@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A Record is a record that was read.
+// A Record is a record read from a log.
 type Record struct {
 	Pos
 	Payload []byte
@@ -19,11 +19,11 @@ type Report struct {
 	Segments int
 	Records  int
 	Bytes    int64  // size of the segments up to their ends
-	Torn     []Tear // the torn ends that were cut; usually at most one
+	Torn     []Tear // the torn ends that were truncated; usually at most one
 }
 
-// A Tear is the incomplete end of a write that a crash interrupted. Replay cuts it unless
-// the log is read-only.
+// A Tear is the incomplete end of a write that a crash interrupted. Replay truncates it
+// unless the log is read-only.
 type Tear struct {
 	File   string // path
 	Offset int64  // the start of the torn write
@@ -31,26 +31,26 @@ type Tear struct {
 	Closed bool   // a closing record precedes it, so the log did not write it
 
 	// Records is the number of complete records in the Tear. If it is not zero, the bytes
-	// before them are possibly damage, without a proof.
+	// before them might be damaged, but there is no proof.
 	Records int
 }
 
-// defaultBlockSize is the number of bytes per read. With two processors, five blocks and
-// their decoded records are in memory at once. With blocks of a megabyte, a server with
-// 100,000 jobs needed twice as much memory at its start as later.
+// defaultBlockSize is the number of bytes per read. With two processors, up to five
+// blocks and their decoded records are in memory at once. With blocks of a megabyte, a
+// server with 100,000 jobs used twice as much memory during its start as later.
 const defaultBlockSize = 256 << 10
 
 // Replay reads all records of a log that was just opened. It must be called once, before
-// the log is written.
+// the first write.
 //
 // Several goroutines call decode with blocks of records, about 256 KiB each. The calling
 // goroutine calls apply with the results, in the order of the log. Payloads are valid
 // until apply returns. At most 2*Parallel+1 blocks are in memory at a time. Replay stops
 // at an error of decode or apply, and returns it unchanged.
 //
-// Replay cuts a torn tail and reports it; see the package comment. If there is damage,
-// the error is a [*CorruptError]; earlier records are possibly applied, and the disk is
-// unchanged. After an error the log can only be closed.
+// Replay truncates a torn tail and reports it; see the package comment. If there is
+// damage, the error is a [*CorruptError]; earlier records might have been applied, and
+// the disk is unchanged. After an error, the log can only be closed.
 func Replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error) (Report, error) {
 	if l.err != nil {
 		return Report{}, l.err
@@ -68,14 +68,14 @@ func Replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 	return report, err
 }
 
-// A block is a sequence of records. It goes from the reader to a decoder, then to the
-// caller.
+// A block is a sequence of records. The reader passes it to a decoder, which passes it to
+// the caller.
 type block[T any] struct {
 	segment *segmentInfo
 	window        // window of the segment, up to its end
 	start   int64 // offset of data in the segment
 	data    []byte
-	joined  Record // the record whose last fragment data is; its payload is nil for other data
+	joined  Record // record that ends with the fragment in data; its payload is nil for other data
 	bad     string // the reason why no record follows data, or empty
 
 	records []Record
@@ -92,8 +92,8 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 	for _, f := range l.recovery.segments {
 		total += f.end
 	}
-	// The free blocks limit the memory. Each channel can hold all blocks, so only a
-	// receive from free can wait.
+	// The number of free blocks limits the memory. Each channel can contain all blocks,
+	// so only a receive from free can block.
 	n := 2*cmp.Or(l.opt.Parallel, runtime.GOMAXPROCS(0)) + 1
 	free, inOrder := make(chan *block[T], n), make(chan *block[T], n)
 	quit := make(chan struct{})
@@ -153,7 +153,7 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 }
 
 // check checks the records of the block and lists the records that are not internal. It
-// cuts the block after a closing record, which is always the last record.
+// truncates the block after a closing record, which is always the last record.
 func (b *block[T]) check() {
 	b.records = b.records[:0]
 	var zero T
@@ -173,7 +173,7 @@ func (b *block[T]) check() {
 		payload := payloadOf(rec)
 		at += Cost(n)
 		switch {
-		case !internal && !isFragment(rec): // a fragment comes alone
+		case !internal && !isFragment(rec): // a fragment is the only record of its block
 			b.records = append(b.records, Record{Pos{b.segment.sequence, b.start + at - Cost(n)}, payload})
 		case internal && payload[0] == kindOldest:
 			b.oldest = max(b.oldest, pointee(payload))
@@ -198,7 +198,7 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 		if err != nil {
 			return fmt.Errorf("wal: %w", err)
 		}
-		limit := f.end // a copy: the consumer changes f.end
+		limit := f.end // a copy, because the consumer changes f.end
 		bad := ""
 		for off := int64(headerSize); off < limit && bad == ""; {
 			select {

@@ -10,10 +10,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A Damage is a range of a segment file that should contain records and does not.
+// A Damage is a range of a segment file that should contain records, but does not.
 type Damage struct {
 	File   string // path
-	Offset int64  // offset of its start
+	Offset int64  // start of the range
 	Length int64  // in bytes
 	Reason string // the cause
 }
@@ -27,13 +27,13 @@ func (d Damage) String() string {
 }
 
 // Salvage writes every complete record of a log to a new log in an empty directory, in
-// order, however damaged the files are. It changes nothing in the first directory. The
-// caller holds the lock there.
+// order, even if the files are badly damaged. It does not change the first directory,
+// whose lock the caller must hold.
 //
 // Salvage recognizes a record by its checksum alone, which covers the log, the segment
-// and the offset; a fragment names its record. Therefore missing, cut or renamed files
-// and damaged links do not matter. Salvage also reads failed attempts to heal and
-// duplicate files: they repeat records in the same order.
+// and the offset; a fragment identifies its record. Therefore, missing, truncated or
+// renamed files and damaged links do not matter. Salvage also reads failed attempts to
+// heal and duplicate files: they repeat records in the same order.
 func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Damage, err error) {
 	l, err := Open(fsys, to, opt)
 	if err != nil {
@@ -76,8 +76,8 @@ func Check(fsys vfs.FS, dir string, f func(payload []byte) error) ([]Damage, err
 	return s.damage, nil
 }
 
-// findLogID returns the number of the log: the one in most headers and links, or the
-// newest of several that are equally frequent.
+// findLogID returns the number of the log: the most frequent number in headers and links
+// or, among equally frequent numbers, the newest.
 func findLogID(files []segmentInfo) (best uint64, err error) {
 	votes := make(map[uint64]int)
 	for _, f := range slices.Backward(files) {
@@ -95,7 +95,7 @@ func findLogID(files []segmentInfo) (best uint64, err error) {
 		}
 	}
 	if len(files) > 0 && len(votes) == 0 {
-		// Without the number no record can be checked.
+		// Without the log's number, no record can be checked.
 		return 0, files[0].corrupt(0, "no segment has a valid header or link; repair is impossible")
 	}
 	return best, nil
@@ -120,7 +120,7 @@ func (s *salvage) ours(fsys vfs.FS, files []segmentInfo) (ours []segmentInfo, er
 		case err != nil:
 			return nil, err
 		case blank:
-			continue // preallocated
+			continue // a preallocated file
 		case f.headerErr != nil:
 			s.note(&f, 0, headerSize, "%v", f.headerErr)
 		case f.header.log != s.log:
@@ -166,7 +166,7 @@ func (s *salvage) segment(fsys vfs.FS, f *segmentInfo, newest bool) error {
 			bad = -1
 		}
 		if internal := internalOf(rec); internal != nil && internal[0] == kindClosing {
-			return nil // nothing follows
+			return nil // no records follow
 		}
 		if err := s.record(rec); err != nil {
 			return err
@@ -179,7 +179,7 @@ func (s *salvage) segment(fsys vfs.FS, f *segmentInfo, newest bool) error {
 	return nil
 }
 
-// record passes a record to f once it is complete, unless it is internal.
+// record passes a record to f when it is complete, unless it is internal.
 func (s *salvage) record(rec []byte) error {
 	payload := payloadOf(rec)
 	if internalOf(rec) != nil {

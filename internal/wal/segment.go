@@ -8,33 +8,33 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A segment is a file that this process made. It is preallocated, then planned (it
-// has records in memory), then written, then sealed.
+// A segment is a file that this process created. It is preallocated, then planned (it has
+// records in memory), then written, then sealed.
 //
 //	0      base      synced      flushed       end       size
 //	|-------|----------|------------|-----------|----------|
 //	        |<-------------- buf -------------->|
 //	        |  durable | in the file|           | space
 //
-// S1. base <= synced <= flushed <= end <= size, and all are starts of records.
-// S2. buf has the bytes from base to end.
-// S3. end + closingSize <= size, until the closing record is appended.
+// S1. base <= synced <= flushed <= end <= size, and all are starts of records. S2. buf
+// has the bytes from base to end. S3. end + closingSize <= size, until the closing record
+// is appended.
 type segment struct {
-	file vfs.File // nil while preallocated, except for the next one: thousands of files must not use a descriptor each
+	file vfs.File // nil while preallocated, except for the next segment: thousands of files must not use a descriptor each
 	size int64
 
 	// Owned by the pool while preallocated, then by the owner.
 	name string // path of the file
 	header
-	filled bool // with zeros, or the attempt has failed
+	filled bool // filled with zeros, or the attempt has failed
 
 	// Owned by the owner.
 	seed         uint32
 	base         int64
 	end          int64
 	closed       bool  // the last record is the closing one
-	continues    Pos   // start of the record whose fragment is the first record here
-	continuation int64 // end of that record here, or 0 if there is none
+	continues    Pos   // start of the record whose fragment is the first record in this segment
+	continuation int64 // end of that record in this segment, or 0 if there is none
 	buf          []byte
 
 	flushed atomic.Int64 // written by the owner, read by goroutines that sync
@@ -47,10 +47,10 @@ type segment struct {
 	failed atomic.Bool
 }
 
-// free returns the number of bytes of records that can be appended.
+// free returns the number of bytes of records that can still be appended.
 func (s *segment) free() int64 { return s.size - closingSize - s.end }
 
-// begin makes a preallocated segment follow the segment that ends at prev.
+// begin makes a preallocated segment the successor of the segment that ends at prev.
 func (s *segment) begin(prev Pos, oldest uint64, buf []byte) {
 	s.seed = s.header.seed()
 	s.base = headerSize
@@ -64,7 +64,7 @@ func (s *segment) close() {
 	s.closed = true
 }
 
-// reset undoes begin, for a segment that was not written.
+// reset undoes begin for a segment that was not written.
 func (s *segment) reset() {
 	s.buf, s.base, s.end, s.closed = nil, 0, headerSize, false
 	s.continues, s.continuation = Pos{}, 0
@@ -95,8 +95,8 @@ func (s *segment) flush() error {
 	return nil
 }
 
-// discardDurable removes durable bytes from buf, once they are the larger part, so that
-// it moves each byte a few times at most.
+// discardDurable removes durable bytes from buf when they are the larger part, so that it
+// moves each byte only a few times.
 func (s *segment) discardDurable() {
 	durable := s.synced.Load() - s.base
 	if durable*2 < int64(len(s.buf)) || durable == 0 {
@@ -106,12 +106,12 @@ func (s *segment) discardDurable() {
 	s.base += durable
 }
 
-// ErrLost reports that other processes have removed or cut a file of the log while it was
-// written: records that were durable are lost.
+// ErrLost reports that another process has removed or truncated a log file in use:
+// records that were durable are lost.
 var ErrLost = errors.New("the file was removed or cut while it was open")
 
-// lost returns an error that wraps ErrLost if the file has no name or is shorter than it
-// was made.
+// lost returns an error that wraps ErrLost if the file was removed or is shorter than
+// when it was created.
 func (s *segment) lost() error {
 	size, named, err := s.file.Stat()
 	switch {
@@ -123,9 +123,9 @@ func (s *segment) lost() error {
 	return nil
 }
 
-// open opens the file, if it is not open. Before the first write it checks that the file
-// still exists: a write would go to a removed file, or restore the length of a cut one
-// without its header.
+// open opens the file, if it is not open. Before the first write, it checks that the file
+// still exists: a write could go to a removed file, or restore the length of a truncated
+// file without its header.
 func (s *segment) open(fsys vfs.FS) error {
 	if s.file == nil {
 		f, err := fsys.OpenWrite(s.name)
@@ -180,7 +180,7 @@ func (s *segment) clearFailure() {
 }
 
 // sync makes the segment durable at least up to an offset, which must be flushed. Several
-// goroutines can call it. After another goroutine's sync, often nothing is left to do.
+// goroutines can call it. After another goroutine's sync, often no work is left.
 func (s *segment) sync(upTo int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,9 +209,9 @@ func (s *segment) syncLocked() error {
 	return nil
 }
 
-// seal makes a complete segment durable, then cuts the file to the length of its records
-// and closes it. It cuts last. Therefore a file that is shorter than its header states
-// has a closing record, or is damaged.
+// seal makes a complete segment durable, then truncates the file to the length of its
+// records and closes it. It truncates only after the sync. Therefore, a file that is
+// shorter than its header states has a closing record, or is damaged.
 func (s *segment) seal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,12 +227,12 @@ func (s *segment) seal() error {
 			return s.err
 		}
 	}
-	s.file.Close() // all is synced, so an error does not matter
+	s.file.Close() // all data is synced, so an error does not matter
 	return nil
 }
 
 // truncate tries to remove the part of a failed segment beyond synced, and closes the
-// file. No start reads that part. The file keeps its length, because a shorter one looks
+// file. No start reads that part. The file keeps its length, because a shorter file looks
 // damaged.
 func (s *segment) truncate() {
 	s.mu.Lock()

@@ -7,7 +7,7 @@ import (
 
 // Reservations and their cost.
 //
-// A record that does not fit into a segment goes on in the next one. That costs at most
+// A record that does not fit into a segment continues in the next one. That costs at most
 // leastFree bytes for each segment: the rest of one that is too small for a fragment is
 // lost, or there are one more header of a record and two of fragments. So let
 //
@@ -19,9 +19,9 @@ import (
 //
 //	R1. room >= sum of all reservations
 //
-// Reserve makes segments until that holds with the new one. So does Append, if its record
-// was not reserved. Unreserve lowers the sum, so an Append of the same size right after
-// it needs no new segment.
+// Reserve creates segments until that holds with the new reservation. Append does so,
+// too, if its record was not reserved. Unreserve lowers the sum, so an Append of the same
+// size right after it needs no new segment.
 
 // Overhead returns the maximum number of bytes that segments need in addition to n bytes
 // of records.
@@ -43,7 +43,7 @@ func (l *Log) activeRoom() int64 {
 func (l *Log) room() int64 { return l.activeRoom() + l.pool.room.Load() }
 
 // NoRoom reports whether an error means that the system has no disk space, file
-// descriptor or memory left for the log. In that case the disk has not failed, and
+// descriptor or memory left for the log. In that case, the disk has not failed, and
 // nothing was changed.
 func NoRoom(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
@@ -81,7 +81,7 @@ func (l *Log) Reserve(n int64) error {
 	return nil
 }
 
-// RetryRoom lets Reserve create files again.
+// RetryRoom makes Reserve create files again.
 func (l *Log) RetryRoom() { l.noRoom = nil }
 
 // Unreserve cancels a Reserve of n bytes.
@@ -92,7 +92,7 @@ func (l *Log) Unreserve(n int64) {
 }
 
 // acquire removes segments from the pool. It creates segments so that the room, less the
-// given bytes, remains enough for the reservations.
+// given bytes, is still enough for the reservations.
 func (l *Log) acquire(bytes int64, segments int) ([]*segment, error) {
 	for {
 		if l.room()-bytes >= l.reserved.Load() {
@@ -112,9 +112,9 @@ func (l *Log) NeedsPrepare() bool {
 	return !l.pool.prepared.Load() || l.pool.isLow(l.reserved.Load()) || l.pool.removals.pending.Load()
 }
 
-// Prepare removes the files of deletable segments and preallocates segments: one more
-// than the reservations need, and the next one filled with zeros. One goroutine can call
-// it while the owner works; the owner waits only if it needs a file itself. An error
+// Prepare removes the files of deletable segments. It also preallocates segments, one
+// more than the reservations need, and fills the next one with zeros. One goroutine can
+// call it while the owner works; the owner waits only if it needs a file itself. An error
 // means that Prepare could not create or remove some files; the log itself works.
 func (l *Log) Prepare() error {
 	err := l.pool.removeDeletable()

@@ -102,12 +102,12 @@ func (rc *recovery) clean(last *segmentInfo) error {
 			return err
 		}
 	}
-	return rc.pool.fs.SyncDir(rc.pool.dir) // also for the removals of a process that was killed before its SyncDir
+	return rc.pool.fs.SyncDir(rc.pool.dir) // also covers the removals of a process that was killed before its SyncDir
 }
 
-// closeLast makes the last segment durable and complete. It always syncs: a killed
-// process can leave records in the kernel's cache alone. Then it appends a closing record
-// if there is none, and cuts the file after it.
+// closeLast makes the last segment durable and complete. It always syncs, because a
+// killed process can leave records that are only in the kernel's cache. Then it appends a
+// closing record if there is none, and truncates the file after it.
 func (rc *recovery) closeLast(last *segmentInfo) error {
 	f, err := rc.pool.fs.OpenWrite(last.path)
 	if err != nil {

@@ -14,7 +14,7 @@ type window struct {
 	file vfs.File
 	path string
 	size int64  // size of the file when it was opened
-	buf  []byte // the bytes from off on
+	buf  []byte // the bytes starting at off
 	off  int64
 }
 
@@ -49,8 +49,8 @@ func (w *window) at(off, n int64) ([]byte, error) {
 	return w.buf[off-w.off:][:n], nil
 }
 
-// record returns the record at off, with its header. If reason is not empty there is no
-// valid one.
+// record returns the record at off, with its header. If reason is not empty, there is no
+// valid record.
 func (w *window) record(seed uint32, off int64) (rec []byte, reason string, err error) {
 	b, err := w.at(off, min(w.size-off, recordHeader))
 	if err != nil {
@@ -71,7 +71,7 @@ func (w *window) record(seed uint32, off int64) (rec []byte, reason string, err 
 
 // records returns the records that start at off and end before limit: at least one, and
 // about the given number of bytes. It checks only their lengths. It returns a fragment
-// alone. If it finds that no record follows, reason is the cause.
+// without other records. If no record follows, reason is the cause.
 func (w *window) records(off, limit int64, about int) (data []byte, reason string, err error) {
 	data, err = w.at(off, min(limit-off, max(int64(about), recordHeader)))
 	at, end := int64(0), int64(len(data))
@@ -99,8 +99,8 @@ func (w *window) records(off, limit int64, about int) (data []byte, reason strin
 func (w *window) forget() { w.buf = w.buf[:0] }
 
 // findProof searches after x, where there is no valid record, for a record that was
-// written when x was known to be durable. It returns its offset, or 0. All bytes from end
-// on are zero.
+// written when x was known to be durable. It returns the offset of that record, or 0. All
+// bytes at or after end are zero.
 func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
 	for at := x + alignment; at < end && at+recordHeader <= w.size; at += alignment {
 		b, err := w.at(at, recordHeader)
@@ -169,7 +169,7 @@ func lastNonZeroByte(b []byte) int {
 	return len(b) - 1
 }
 
-// readFull reads len(b) bytes. It returns an error if the file ends before them.
+// readFull reads len(b) bytes. It returns an error if the file ends earlier.
 func readFull(r io.ReaderAt, b []byte, off int64) error {
 	n, err := r.ReadAt(b, off)
 	if n == len(b) {

@@ -26,15 +26,15 @@ type Command struct {
 	Op      Op
 	Fault   Fault
 	Counted bool   // stats counts the command, even if it is invalid
-	ID      uint64 // job
-	Pri     uint32 // put, release, bury
-	Delay   uint32 // seconds: put, release, pause-tube
-	TTR     uint32 // put: seconds, as sent (0 is not raised to 1)
-	Timeout uint32 // reserve-with-timeout, reserve-batch: seconds, at most MaxTimeout, or Forever
+	ID      uint64 // id of the job
+	Pri     uint32 // of put, release, bury
+	Delay   uint32 // of put, release, pause-tube: in seconds
+	TTR     uint32 // of put: in seconds, as sent (0 is not raised to 1)
+	Timeout uint32 // of reserve-with-timeout, reserve-batch: in seconds, at most MaxTimeout, or Forever
 	Count   uint32 // kick, reserve-batch: the number. list-jobs, flush-tube, move-jobs: the limit, or 0. want: the Facts. FaultNoCRLF and faults with a skipped body: bytes of the body
-	State   State  // list-jobs, flush-tube, move-jobs
+	State   State  // of list-jobs, flush-tube, move-jobs
 	Tube    []byte // aliases the input
-	Body    []byte // put: without CR LF; aliases the input
+	Body    []byte // of put: without CR LF; aliases the input
 	Text    []byte // auth: the token. list-jobs: the cursor. move-jobs: where to. delete-batch: the ids, see NextID. note: the text. Aliases the input
 }
 
@@ -43,10 +43,10 @@ type Fault uint8
 
 const (
 	None          Fault = iota
-	FaultUnknown        // no such verb
+	FaultUnknown        // there is no such verb
 	FaultFormat         // the line is too long, contains a NUL, or has invalid arguments
 	FaultTooBig         // put: the body exceeds Parser.MaxBody and was skipped
-	FaultRefused        // put: no right; see Parser.Refuse. The body was skipped, as for the next two
+	FaultRefused        // put: no right; see Parser.Refuse. The body was skipped, as with the next two
 	FaultDraining       // put: the server is draining
 	FaultNoRoom         // put: there is no space for the job
 	FaultNoCRLF         // put: no CR LF after the body. As in beanstalkd, the put still uses an id.
@@ -183,8 +183,8 @@ func parseWord(line []byte, i int, a arg, cmd *Command) (end int) {
 	return end
 }
 
-// parseNote returns the text after a space, and its end: negative if there is no valid
-// text.
+// parseNote returns the text after a space, and the index of its end, which is negative
+// if the text is not valid.
 func parseNote(line []byte, i int) (text []byte, end int) {
 	if i == len(line) || line[i] != ' ' || !ValidNote(line[i+1:]) {
 		return nil, -1
@@ -198,9 +198,9 @@ func ValidNote(text []byte) bool {
 	return len(text) > 0 && len(text) <= MaxNote && utf8.Valid(text) && bytes.IndexFunc(text, unicode.IsControl) < 0
 }
 
-// CutNote returns a text as a valid note, or nothing if that would be empty: without the
-// rest after MaxNote bytes, and with single spaces in place of spaces, control characters
-// and invalid UTF-8.
+// CutNote converts a text to a valid note, or returns nil if the note would be empty. It
+// replaces each sequence of spaces, control characters and invalid UTF-8 with a single
+// space, and cuts the text after MaxNote bytes.
 func CutNote(text string) []byte {
 	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) || r == utf8.RuneError })
 	note := []byte(strings.Join(words, " "))

@@ -14,7 +14,7 @@ const (
 	Compat112               // 1.12: only version has quotes; the timeout is parsed like C: text is 0, negative numbers mean no limit
 )
 
-// ParseCompat parses a version such as 1.13.
+// ParseCompat parses a version such as "1.13".
 func ParseCompat(version string) (Compat, error) {
 	for _, c := range []Compat{Compat113, Compat112} {
 		if c.String() == version {

@@ -19,12 +19,13 @@
 //		// execute cmd: out = wire.AppendInserted(out, id), ...
 //	}
 //
-// A client appends commands ([AppendCommand]) and parses replies with
-// [ParseReply], [ParseDict] and [ParseList].
+// A client appends commands ([AppendCommand]) and parses replies with [ParseReply],
+// [ParseDict] and [ParseList].
 //
 // Each command is a row of the table in table.go: verb, arguments, counter. Parser,
-// [AppendCommand] and [AppendStats] interpret that table. reply.go contains such a table
-// of replies. No other package contains CR LF, verbs, reply words or the keys of stats.
+// [AppendCommand] and [AppendStats] interpret that table. reply.go contains a similar
+// table of replies. No other package contains CR LF, verbs, reply words or the keys of
+// stats.
 //
 // # Invariants
 //
@@ -34,12 +35,11 @@
 //
 // # Compatibility
 //
-// The reference is beanstalkd 1.13, even for malformed input. For some verbs, it is
-// enough that a line starts with them; kick parses its number like strtoul; and the body
-// of a put with an invalid line is parsed as commands. Two defects are fixed. In
-// beanstalkd, a CR without LF hides the end of its line, and an over-long line whose CR
-// is the last byte of a full buffer swallows the next line. Here, a line ends at its
-// first CR LF.
+// The reference is beanstalkd 1.13, even for malformed input. A line can match some verbs
+// by its start alone; kick parses its number like strtoul; and the body of a put with an
+// invalid line is parsed as commands. Two defects are fixed. In beanstalkd, a CR without
+// LF hides the end of its line, and an over-long line whose CR is the last byte of a full
+// buffer swallows the next line. Here, a line ends at its first CR LF.
 //
 // # Limits
 //

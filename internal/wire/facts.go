@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Facts are the attributes that a client requests for the lines of RESERVED and FOUND, in
-// its order. Each takes four bits, the first the lowest. The zero value requests none.
+// Facts is the list of attributes that a client requests for the lines of RESERVED and
+// FOUND. Each takes four bits, starting with the lowest. The zero value requests none.
 //
 //	> want tube reserves
 //	< OK
@@ -17,7 +17,7 @@ type Facts uint32
 
 const factBits = 4
 
-// Valid reports whether f consists of words of want.
+// Valid reports whether f contains only attributes that want supports.
 func (f Facts) Valid() bool {
 	for ; f != 0; f >>= factBits {
 		if n := int(f & (1<<factBits - 1)); n == 0 || n >= len(facts) {
@@ -31,7 +31,7 @@ func (f Facts) Valid() bool {
 // stats-job.
 var facts = [...]struct {
 	word string
-	of   func(j *JobFacts) *uint64 // nil: the tube
+	of   func(j *JobFacts) *uint64 // nil for the tube
 }{
 	1: {"tube", nil},
 	2: {"reserves", func(j *JobFacts) *uint64 { return &j.Reserves }},
@@ -63,8 +63,7 @@ func appendFactWords(dst []byte, f Facts) []byte {
 	return dst
 }
 
-// parseFacts parses the words of want. The end is negative if a word is unknown or
-// repeated.
+// parseFacts parses the words of want. end is negative if a word is unknown or repeated.
 func parseFacts(line []byte, i int) (f uint32, end int) {
 	if i < len(line) && line[i] != ' ' {
 		return 0, -1
@@ -115,7 +114,8 @@ func AppendFacts(dst []byte, f Facts, j *JobFacts) []byte {
 }
 
 // ParseFacts parses the facts of a reply. It skips unknown words, and returns false if
-// the line contains no facts. It does not copy the name of the tube if j already has it.
+// the line contains no facts. It does not copy the name of the tube if j already contains
+// it.
 func ParseFacts(line []byte, j *JobFacts) bool {
 	for len(line) > 0 {
 		var entry []byte

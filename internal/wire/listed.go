@@ -25,7 +25,7 @@ type ListedJob struct {
 	ID       uint64
 	Pri      uint64
 	Age      uint64 // seconds since the put
-	Delay    uint64 // seconds of the last put or release
+	Delay    uint64 // seconds, from the last put or release
 	TTR      uint64 // seconds
 	TimeLeft uint64 // whole seconds until a delayed or reserved job becomes ready; otherwise 0
 	Size     uint64 // bytes of the body
@@ -35,7 +35,7 @@ type ListedJob struct {
 	Cursor []byte // position after the job
 }
 
-// listedKeys contains the numbers in the order of the output.
+// listedKeys contains the numeric keys in the order of the output.
 var listedKeys = [...]struct {
 	key string
 	of  func(j *ListedJob) uint64
@@ -54,7 +54,8 @@ var listedKeys = [...]struct {
 	{"kicks", func(j *ListedJob) uint64 { return j.Kicks }},
 }
 
-// AppendListedStart starts the data of the reply to list-jobs, without its line.
+// AppendListedStart starts the data of the reply to list-jobs. It does not append the
+// reply line.
 func AppendListedStart(dst []byte) []byte { return append(dst, yamlStart...) }
 
 // AppendListed appends the next job.

@@ -31,8 +31,8 @@ func digits(s []byte, i int, limit uint64) (v uint64, end int) {
 	return v, i
 }
 
-// strtol parses a number like C's strtol: white space, a sign, digits. Without digits, it
-// is 0. The end is negative if the number does not fit.
+// strtol parses a number like C's strtol: white space, a sign, digits. Without digits,
+// the number is 0. end is negative if the number does not fit.
 func strtol(s []byte, i int) (v int64, end int) {
 	i, negative := sign(s, i)
 	if i == len(s) || s[i] < '0' || s[i] > '9' {

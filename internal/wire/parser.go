@@ -9,11 +9,11 @@ const (
 	// MaxLine is the maximum length of a command line, in bytes, including CR LF.
 	MaxLine = 224
 
-	// MaxLongLine is MaxLine for commands that beanstalkd lacks and that can name two
-	// tubes, and for the line of a reply with facts of a job.
+	// MaxLongLine is the limit for commands that beanstalkd lacks and that can contain
+	// two tubes, and for the line of a reply with facts of a job.
 	MaxLongLine = 512
 
-	// MaxBatchLine is MaxLine for a delete-batch with MaxBatch ids.
+	// MaxBatchLine is the limit for a delete-batch with MaxBatch ids.
 	MaxBatchLine = len("delete-batch") + MaxBatch*len(" 18446744073709551615") + len(crlf)
 
 	// DefaultMaxBody is beanstalkd's default value of Parser.MaxBody.
@@ -24,7 +24,7 @@ const (
 )
 
 // A Parser splits the input of a connection into commands. The zero value is ready for
-// use and accepts empty bodies only. Between calls it only records input to discard. An
+// use and accepts empty bodies only. Between calls, it records only input to discard. An
 // incomplete command stays in the caller's buffer, and Next parses its line again, but
 // not its body.
 type Parser struct {
@@ -42,19 +42,19 @@ type Parser struct {
 	body int // see Announced
 
 	// The input being discarded. At most one of skip, tooLong and http is set.
-	skip    int64  // bytes left of a body, its CR LF included
+	skip    int64  // number of bytes left of a body, including its CR LF
 	size    uint32 // size of that body
 	refused Fault  // fault of a refused put, if Refuse was called; otherwise the body is too large
-	tooLong bool   // rest of a line that is too long
-	http    bool   // everything, after FaultHTTP
+	tooLong bool   // discard the rest of a line that is too long
+	http    bool   // discard everything after FaultHTTP
 }
 
 // Next parses one command at the front of buf into cmd and returns the number of consumed
-// bytes. If ok is false, more input is needed. Then only the Op of a put with a complete
-// line is valid in cmd. n can still be more than 0: those bytes were discarded. In the
-// next call, the remaining bytes must be at the front of buf.
+// bytes. If ok is false, more input is needed. In that case, cmd is valid only if its Op
+// is a put with a complete line. n can still be more than 0, because bytes were
+// discarded. In the next call, the remaining bytes must be at the front of buf.
 //
-// A buf with MaxLine bytes, and with Need bytes if that is more, always makes progress.
+// If buf has at least MaxLine and Need bytes, Next always makes progress.
 func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
 	p.need = 0
 	*cmd = Command{}
@@ -119,8 +119,8 @@ func (p *Parser) nextLong(buf []byte, cmd *Command, limit int) (n int, ok bool) 
 }
 
 // Need returns the maximum number of bytes that buf must contain for the next command to
-// be complete, after Next consumed nothing and requested more. It is 0 if the end of the
-// line is missing and the size is therefore unknown.
+// be complete, after Next has consumed nothing and requested more input. It is 0 if the
+// end of the line is missing and the size is therefore unknown.
 func (p *Parser) Need() int { return p.need }
 
 // Announced returns the size of the body that Next has requested.
@@ -133,12 +133,12 @@ func (p *Parser) Refuse(f Fault) {
 }
 
 // Discarding reports whether the parser is within a line or a body that it discards. The
-// client must then send more input although nothing is unread.
+// client must then send more input, even if no unread input is left.
 func (p *Parser) Discarding() bool { return p.skip > 0 || p.tooLong }
 
 // parseLine parses a line without its CR LF, in beanstalkd's order of checks. It returns
-// the size of the body that a put announces. A put counts once its numbers are parsed,
-// even if its line then turns out to be invalid.
+// the size of the body that a put announces. A put counts as soon as its numbers are
+// parsed, even if its line then turns out to be invalid.
 func (p *Parser) parseLine(line []byte, cmd *Command) (size uint32) {
 	if bytes.IndexByte(line, 0) >= 0 {
 		cmd.Fault = FaultFormat
@@ -227,7 +227,7 @@ func (p *Parser) skipLine(buf []byte, cmd *Command) (n int, ok bool) {
 	}
 	n = len(buf)
 	if n > 0 && buf[n-1] == '\r' {
-		n-- // its LF can be the next byte
+		n-- // the next byte can be its LF
 	}
 	return n, false
 }

@@ -6,10 +6,10 @@ import "math"
 // overflow.
 const plainDigits = 19
 
-// parsePlain parses a line as nearly all clients send it: a verb and numbers, separated
-// by single spaces. It examines each byte once, and takes a quarter of the instructions
-// of parseLine. It returns the number of bytes and the size of the body that a put
-// announces. n is 0 if the line has another form or is incomplete.
+// parsePlain parses a line in the form that nearly all clients send: a verb and numbers,
+// separated by single spaces. It examines each byte once, and takes a quarter of the
+// instructions of parseLine. It returns the number of bytes and the size of the body that
+// a put announces. n is 0 if the line has another form or is incomplete.
 func (p *Parser) parsePlain(buf []byte, cmd *Command) (n int, size uint32) {
 	op, i := recognize(buf)
 	if !isPlain[op] {

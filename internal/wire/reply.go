@@ -13,7 +13,7 @@ type Word uint8
 
 const (
 	// Words that are complete replies; see AppendWord.
-	Buried Word = 1 + iota // also of put, with an id
+	Buried Word = 1 + iota // also the reply to a put, with an id
 	Kicked                 // reply to kick-job and, with a count, to kick
 	Deleted
 	Released
@@ -30,8 +30,8 @@ const (
 	UnknownCommand
 	OutOfMemory
 	InternalError
-	Authenticated // by auth
-	Noted         // by note
+	Authenticated // reply to auth
+	Noted         // reply to note
 	Unauthorized  // the token is unknown, or the command requires a right
 
 	// Words that start a longer reply.
@@ -41,15 +41,15 @@ const (
 	OK
 	Using
 	Watching
-	Flushed // by flush-tube
-	Moved   // by move-jobs
+	Flushed // reply to flush-tube
+	Moved   // reply to move-jobs
 	ReservedBatch
 	DeletedBatch
 
 	numWords
 )
 
-// ReplyKind is the clients' name of Word.
+// ReplyKind is the name of Word for clients.
 type ReplyKind = Word
 
 // replies is the table of replies, one row per word.
@@ -89,7 +89,7 @@ var replies = [numWords]struct {
 	DeletedBatch:   {"DELETED_BATCH", formTwoCounts},
 }
 
-// form is the form of the rest of a reply.
+// form is the form of the rest of a reply line.
 type form uint8
 
 const (
@@ -100,7 +100,7 @@ const (
 	formMaybeCount      // nothing or <n>
 	formTwoCounts       // <n> <n>
 	formTube            // <tube>
-	formMaybeBody       // nothing, or <bytes>, and the body after the line
+	formMaybeBody       // nothing, or <bytes> and the body after the line
 	formIDBody          // <id> <bytes>, facts if want was given, and the body after the line
 )
 
@@ -213,15 +213,15 @@ func AppendDataEnd(dst []byte) []byte { return append(dst, crlf...) }
 type Reply struct {
 	Kind  ReplyKind
 	ID    uint64 // Inserted, Reserved, Found, and Buried as the reply to a put
-	N     uint64 // Watching: tubes. Flushed, Moved, DeletedBatch: jobs. ReservedBatch: number of following Reserved. Kicked: jobs, or 1 without a number
-	Lost  uint64 // DeletedBatch: ids of no job that could be deleted
+	N     uint64 // number. Watching: tubes. Flushed, Moved, DeletedBatch: jobs. ReservedBatch: Reserved replies that follow. Kicked: jobs, or 1 if the reply has no number
+	Lost  uint64 // DeletedBatch: number of ids without a job that could be deleted
 	Tube  []byte // Using: aliases the input
 	Facts []byte // Reserved, Found: see ParseFacts; aliases the input
 	Body  []byte // Reserved, Found, OK: without CR LF; aliases the input. Nil for OK without data, which some servers reply to auth
 }
 
 // ErrReply is wrapped by the errors of ParseReply, ParseDict and ParseList: the bytes are
-// not a valid reply. The connection cannot be used any longer.
+// not a valid reply. The connection is no longer usable.
 var ErrReply = errors.New("wire: malformed reply")
 
 // ParseReply parses a reply at the front of buf into r and returns the number of consumed
@@ -312,8 +312,8 @@ func parseReplyLine(line []byte, r *Reply) (size int, ok bool) {
 	return size, i == len(line)
 }
 
-// bodySize parses the size of a body. On systems with a 32-bit int, it leaves room for
-// the line and the CR LF.
+// bodySize parses the size of a body. If int has 32 bits, it leaves room for the line and
+// the CR LF.
 func bodySize(line []byte, i int) (size, end int) {
 	v, end := digits(line, i, math.MaxInt32-MaxLine-uint64(len(crlf)))
 	return int(v), end

@@ -4,7 +4,7 @@ package wire
 type State uint8
 
 const (
-	AnyState State = iota // none was given
+	AnyState State = iota // no state was given
 	StateReady
 	StateReserved
 	StateDelayed
@@ -21,7 +21,7 @@ func (s State) String() string {
 	return stateWords[s]
 }
 
-// ParseState returns the state with this word.
+// ParseState returns the state for a word.
 func ParseState(word string) (s State, ok bool) {
 	for s := StateReady; s <= StateBuried; s++ {
 		if word == stateWords[s] {

@@ -13,14 +13,14 @@ type ServerStats struct {
 
 	Commands  [NumOps]uint64 // number of commands; see Command.Counted
 	Timeouts  uint64         // expired TTRs
-	TotalJobs uint64         // put since the start
+	TotalJobs uint64         // number of puts since the start
 
 	MaxBody          int    // bytes
-	Tubes            uint64 // now
-	Connections      uint64 // now
-	Producers        uint64 // connections now that have put
-	Workers          uint64 // connections now that have reserved
-	Waiting          uint64 // connections now that wait in a reserve
+	Tubes            uint64 // current number
+	Connections      uint64 // current number
+	Producers        uint64 // current number of connections that have put
+	Workers          uint64 // current number of connections that have reserved
+	Waiting          uint64 // current number of connections that wait in a reserve
 	TotalConnections uint64
 
 	PID          int
@@ -30,8 +30,8 @@ type ServerStats struct {
 	// The journal, which beanstalkd calls binlog.
 	OldestSegment   uint64 // number of the segment; 0 without a journal
 	CurrentSegment  uint64 // number of the segment; 0 without a journal
-	RecordsMigrated uint64 // by cleaning
-	RecordsWritten  uint64 // those migrated included
+	RecordsMigrated uint64 // number of records rewritten by compaction
+	RecordsWritten  uint64 // number of records written, including migrated ones
 	SegmentSize     int64  // bytes
 
 	Draining bool
@@ -40,7 +40,7 @@ type ServerStats struct {
 	OS       string // beanstalkd shows the version of the kernel, not its name
 	Platform string // machine
 
-	Extra []Stat // after the 51
+	Extra []Stat // entries after the 51 keys
 }
 
 // A Stat is an entry of stats that beanstalkd lacks.
@@ -58,7 +58,7 @@ var counterOrder = [...]Op{
 }
 
 // OwnCounters contains the counters that beanstalkd lacks, in the order of the table.
-// AppendStats does not write them; they can be passed as Extra.
+// AppendStats does not write them; the caller can pass them in Extra.
 var OwnCounters = func() (own []Op) {
 	for op := range NumOps {
 		if op.Counter() != "" && !slices.Contains(counterOrder[:], op) {
@@ -86,7 +86,7 @@ func AppendStats(dst []byte, s *ServerStats) []byte {
 	d.uint(keyWaiting, s.Waiting)
 	d.uint("total-connections", s.TotalConnections)
 	d.int("pid", int64(s.PID))
-	d.quoted("version", s.Compat.String()) // clients gate features on it
+	d.quoted("version", s.Compat.String()) // clients enable features by version
 	d.cpu("rusage-utime", s.User)
 	d.cpu("rusage-stime", s.System)
 	d.int("uptime", int64(s.Uptime/time.Second))
@@ -113,15 +113,15 @@ func AppendStats(dst []byte, s *ServerStats) []byte {
 // TubeStats contains the values of stats-tube. The keys are exactly those of beanstalkd,
 // because clients compare whole dictionaries.
 type TubeStats struct {
-	Compat Compat // decides about quotes
+	Compat Compat // determines the quotes
 	Name   string
 
-	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
+	Urgent, Ready, Reserved, Delayed, Buried uint64 // current numbers of jobs
 
-	TotalJobs        uint64 // put since the tube came to be
-	Using            uint64 // connections now
-	Watching         uint64 // connections now
-	Waiting          uint64 // connections now that wait in a reserve
+	TotalJobs        uint64 // number of puts since the tube was created
+	Using            uint64 // current number of connections
+	Watching         uint64 // current number of connections
+	Waiting          uint64 // current number of connections that wait in a reserve
 	Deletes          uint64 // successful deletes since the tube was created
 	Pauses           uint64 // successful pauses since the tube was created
 	Pause, PauseLeft int64  // in seconds; 0 if not paused
@@ -146,14 +146,14 @@ func AppendTubeStats(dst []byte, s *TubeStats) []byte {
 
 // JobStats contains the values of stats-job. The keys are exactly those of beanstalkd.
 type JobStats struct {
-	Compat Compat // decides about quotes
+	Compat Compat // determines the quotes
 
 	ID       uint64
 	Tube     string
 	State    string // ready, reserved, delayed or buried
 	Pri      uint32
 	Age      int64  // seconds since the put
-	Delay    uint32 // seconds of the last put or release
+	Delay    uint32 // seconds, from the last put or release
 	TTR      uint32 // seconds
 	TimeLeft int64  // whole seconds until a delayed or reserved job becomes ready; otherwise 0
 	File     uint64 // number of the segment with the job; 0 without a journal

@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// Op is a command. The order is the one in which beanstalkd compares verbs. It matters
-// because a verb is only a prefix of the line.
+// Op is a command. The order is the one in which beanstalkd compares verbs. The order
+// matters because a line can start with several verbs.
 type Op uint8
 
 const (
@@ -107,23 +107,23 @@ const (
 type arg uint8
 
 const (
-	argEnd       arg = iota // the line ends here
-	argIgnored              // whatever stands here is ignored
+	argEnd       arg = iota // the end of the line
+	argIgnored              // any text, which is ignored
 	argID                   // u64
 	argPri                  // u32
 	argDelay                // u32, seconds
 	argTTR                  // u32, seconds
 	argTimeout              // u32, seconds, at most MaxTimeout
 	argSize                 // u32, bytes of the body that follows the line
-	argCount                // as C's strtoul reads it
-	argTube                 // a valid name, right after the verb and up to the end
-	argToken                // whatever is left of the line
-	argLooseTube            // spaces, then name characters; validity is checked last
+	argCount                // u32, parsed like C's strtoul
+	argTube                 // a valid name, directly after the verb, up to the end of the line
+	argToken                // the rest of the line
+	argLooseTube            // spaces, then name characters; the name is checked last
 
 	// Words after spaces. An optional word can only be omitted together with all later
 	// ones.
 	argName         // a valid name
-	argOther        // another
+	argOther        // another valid name
 	argState        // state of jobs
 	argIdle         // state of unreserved jobs
 	argMaybeIdle    // optional argIdle
@@ -132,7 +132,7 @@ const (
 	argBatch        // number of jobs, 1 to MaxBatch
 	argMaybeTimeout // optional u32 in seconds, at most MaxTimeout
 
-	// The rest of the line.
+	// Arguments up to the end of the line.
 	argFacts // see ParseFacts
 	argIDs   // ids of jobs, 1 to MaxBatch; see NextID
 	argNote  // a text that ValidNote accepts
@@ -166,8 +166,8 @@ func (o Op) Counter() string {
 func (o Op) Need() rights.Need { return commands[o].need }
 
 // Repeatable reports whether a client can send the command again when the outcome of the
-// first attempt is unknown. Executing it twice has the same effect as once, or the effect
-// of the first execution ended with its connection.
+// first attempt is unknown. Executing it twice has the same effect as executing it once,
+// or the effect of the first execution ended with its connection.
 func (o Op) Repeatable() bool { return commands[o].repeat }
 
 // maxLine returns the maximum length of the command's line. beanstalkd treats a line of
@@ -199,7 +199,7 @@ type verb struct {
 }
 
 // byFirst lists the commands by the first byte of their verb, in table order. A verb that
-// starts with another verb precedes it, such as reserve-batch.
+// starts with another verb precedes that verb: reserve-batch precedes reserve.
 var byFirst = func() (t [256][]verb) {
 	for op := Unknown + 1; op < NumOps; op++ {
 		text := commands[op].verb

@@ -35,14 +35,14 @@ func openData(dst []byte) []byte {
 // closeData completes the reply that starts at dst[start].
 func closeData(dst []byte, start int) []byte {
 	data := dst[start+len(gap):]
-	dst = appendNumber(dst[:start], OK, uint64(len(data))) // fits in the gap
+	dst = appendNumber(dst[:start], OK, uint64(len(data))) // the line fits in the gap
 	dst = append(dst, data...)                             // closes the rest of the gap
 	return append(dst, crlf...)
 }
 
 // AppendListStart starts the reply to list-tubes or list-tubes-watched: a list of n names
-// with a total length of size bytes. AppendListItem for each name and AppendDataEnd must
-// follow. So a reply of megabytes can be written in parts.
+// with a total length of size bytes. AppendListItem for each name, and then
+// AppendDataEnd, must follow. So a reply of megabytes can be written in parts.
 func AppendListStart(dst []byte, n, size int) []byte {
 	size += len(yamlStart) + n*(len(yamlItem)+len("\n"))
 	dst = appendNumber(dst, OK, uint64(size))
@@ -164,7 +164,7 @@ func ParseList(data []byte) ([]string, error) {
 }
 
 // parseLines calls parse with each line of data after the first. If parse returns false,
-// it returns an error.
+// parseLines returns an error.
 func parseLines(data []byte, parse func(line []byte) bool) error {
 	rest, ok := bytes.CutPrefix(data, []byte(yamlStart))
 	if !ok {

@@ -10,12 +10,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// prefix starts the name of each file; its number follows.
+// prefix is the start of each file's name; the number follows.
 const prefix = "binlog."
 
 // Files returns the names of beanstalkd's files in a directory, without the path, in the
-// order in which they were written. They can contain no job: beanstalkd always leaves a
-// file.
+// order in which they were written. The files can be without jobs, because beanstalkd
+// always leaves a file.
 func Files(fsys vfs.FS, dir string) ([]string, error) {
 	nums, err := list(fsys, dir)
 	names := make([]string, len(nums))

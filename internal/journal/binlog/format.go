@@ -21,10 +21,10 @@ const (
 	second     = 1e9     // ns
 )
 
-// bodyEnd ends each body in the files; the size there includes it.
+// bodyEnd ends each body in the files. The size in the files includes it.
 const bodyEnd = "\r\n"
 
-// States as they are in the files.
+// States in the files.
 const (
 	stateDeleted = iota
 	stateReady
@@ -39,7 +39,7 @@ type job struct {
 	pri   uint32
 	delay uint32 // s
 	ttr   uint32 // s
-	size  int    // bytes of the body with its CR LF
+	size  int    // bytes of the body, including its CR LF
 
 	created, deadline int64
 
@@ -56,7 +56,7 @@ func decodeJob(b []byte) (job, error) {
 		id:       le.Uint64(b),
 		pri:      le.Uint32(b[8:]),
 		delay:    uint32(delay / second),
-		ttr:      max(1, uint32(ttr/second)), // less means a second, as in put
+		ttr:      max(1, uint32(ttr/second)), // at least a second, as in put
 		size:     int(int32(le.Uint32(b[32:]))),
 		created:  int64(created),
 		reserves: le.Uint32(b[56:]),
@@ -88,7 +88,8 @@ func decodeJob(b []byte) (job, error) {
 	return j, nil
 }
 
-// appendRecord appends a full record up to its body or, without a tube, a short record.
+// appendRecord appends a full record without its body or, if tube is empty, a short
+// record.
 func appendRecord(dst []byte, tube string, j *job) []byte {
 	const padding = 0
 	dst = le.AppendUint32(dst, uint32(len(tube)))

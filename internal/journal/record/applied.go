@@ -6,8 +6,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// An Applied is the last entry of a cluster's log whose changes, and all earlier ones,
-// are in a journal. The zero Applied means that there is none.
+// An Applied identifies an entry of a cluster's log. A journal contains the changes of
+// that entry and of all earlier ones. The zero Applied identifies no entry.
 type Applied struct {
 	Index, Term uint64 // index and term of the entry
 	Stamp       int64  // the cluster's time of the entry, ns since 1970

@@ -4,7 +4,7 @@
 //	rec := record.Append(nil, &change, epoch)        // the head; the Body follows it
 //	change, err := record.Decode(rec, epoch, names)  // of head and Body together
 //
-// The bytes never change: each version reads the records of earlier versions
+// The encoding never changes: each version reads the records of earlier versions
 // (testdata/records.txt). The packages that keep records add checksums and lengths.
 package record
 
@@ -70,7 +70,7 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 	const job = 1 + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + 8 + binary.MaxVarintLen64 + 5*binary.MaxVarintLen32
 	const failure = 2 + engine.MaxFailure
 	switch kind {
-	case engine.JobPut: // it has neither an origin nor a failure
+	case engine.JobPut: // a JobPut has neither an origin nor a failure
 		return job + 1 + tube + body
 	case engine.JobMoved:
 		return job + failure + 1 + tube + 1 + maxTube + body
@@ -87,8 +87,8 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 // AppliedMark is a kind of change that only a journal contains. Its Body is an Applied.
 const AppliedMark = engine.ChangeKind(0x80 + kindApplied)
 
-// PutID returns the id of the job in a record. It returns false unless the record
-// contains a whole job.
+// PutID returns the id of the job in a record. ok is false if the record does not contain
+// a whole job.
 func PutID(rec []byte) (id uint64, ok bool) {
 	if rec[0] != kindPut || len(rec) < 3 {
 		return 0, false
@@ -177,7 +177,7 @@ func appendMoment(dst []byte, t, epoch int64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(t+epoch))
 }
 
-// ErrInvalid reports bytes that no version of beanpole writes. Decode wraps it.
+// ErrInvalid reports bytes that no version of beanpole writes. Errors of Decode wrap it.
 var ErrInvalid = errors.New("invalid record")
 
 // Decode is the inverse of Append. It also sets Body and BodyLen; Body and Failure alias
@@ -230,7 +230,7 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 	return c, nil
 }
 
-// A decoder reads a record from its start. Errors stick.
+// A decoder reads a record from its start. It keeps its first error.
 type decoder struct {
 	rest  []byte
 	epoch int64
@@ -328,7 +328,7 @@ func (d *decoder) tube() string {
 	return name
 }
 
-// applied returns the rest if it is an Applied.
+// applied returns the rest of the record if it is an Applied.
 func (d *decoder) applied() []byte {
 	b := d.rest
 	d.rest = nil
