@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
@@ -217,7 +216,7 @@ func newHome(t *testing.T) *home {
 
 func (h *home) token(t *testing.T) (file string) {
 	t.Helper()
-	token, err := h.directory.NewToken(time.Now())
+	token, err := h.directory.NewToken()
 	must(t, err)
 	file = filepath.Join(t.TempDir(), "token")
 	must(t, os.WriteFile(file, []byte(token.String()), 0o600))

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -115,7 +114,7 @@ func newJoinToken() *cobra.Command {
 whose directory this is. The token is valid once, for an hour, at this member. Whoever has it
 can become a member, so keep it as you keep a password.
 `, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(_ context.Context, cmd *cobra.Command, member target) error {
-		t, err := member.NewToken(time.Now())
+		t, err := member.NewToken()
 		if err != nil {
 			return exit.WithCode(exit.Journal, err)
 		}

@@ -12,7 +12,7 @@
 // # Files
 //
 //	DIR/cluster/member.json   ids, address, certificates and keys of member and authority
-//	DIR/cluster/tokens/       a file for each unused token
+//	DIR/cluster/tokens/       an empty file for each unused token
 //	DIR/cluster/log/          the log of the cluster, package raftlog
 //
 // All files have mode 0600. In a directory of another user, files that root makes belong

@@ -50,14 +50,11 @@ func ParseToken(line string) (Token, error) {
 
 // NewToken makes a token that is valid from now on, also for a server that already runs
 // on the directory.
-func (d *Directory) NewToken(now time.Time) (Token, error) {
-	if err := d.forgetTokens(now); err != nil {
-		return Token{}, err
-	}
+func (d *Directory) NewToken() (Token, error) {
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails
 	t := Token{Cluster: d.Cluster, Fingerprint: Fingerprint(d.Credentials.CA), Secret: base64.RawURLEncoding.EncodeToString(secret[:]), Address: d.Listen}
-	err := vfs.WriteFile(d.fsys, d.tokenFile(t.Secret), []byte(now.Add(TokenLife).UTC().Format(time.RFC3339)+"\n"))
+	err := vfs.WriteFile(d.fsys, d.tokenFile(t.Secret), nil)
 	if err == nil {
 		err = d.own()
 	}
@@ -82,34 +79,18 @@ func (d *Directory) tokenFile(secret string) string {
 	return filepath.Join(d.path(tokensDir), hex.EncodeToString(sum[:]))
 }
 
-// forgetTokens removes expired tokens and files that are not tokens. It keeps young
-// files: they can be tokens that are being written.
+// forgetTokens removes expired tokens. A token's age is the age of its file.
 func (d *Directory) forgetTokens(now time.Time) error {
 	entries, err := os.ReadDir(d.path(tokensDir))
 	if err != nil {
 		return fmt.Errorf("directory: %w", err)
 	}
 	for _, e := range entries {
-		name := filepath.Join(d.path(tokensDir), e.Name())
-		text, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			continue // the token was redeemed, or root is writing it
+		info, err := e.Info()
+		if err != nil || now.Before(info.ModTime().Add(TokenLife)) {
+			continue // an error means that the token has just been redeemed
 		}
-		if err != nil {
-			return fmt.Errorf("directory: %w", err)
-		}
-		end, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
-		if err != nil {
-			info, err := e.Info()
-			if err != nil {
-				continue // the token has just been removed
-			}
-			end = info.ModTime().Add(TokenLife)
-		}
-		if now.Before(end) {
-			continue
-		}
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(d.path(tokensDir), e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("directory: %w", err)
 		}
 	}
