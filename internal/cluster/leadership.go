@@ -27,11 +27,7 @@ func (t *turn) beginEpoch(now int64) (next int64) {
 		return engine.Never
 	}
 	t.epoch = t.m.shared.lead.Epoch
-	before := t.m.clock.time()
 	t.m.clock.notBefore(t.applied.Stamp + 1)
-	if jump := t.m.clock.time() - before; jump > int64(time.Hour) {
-		t.m.opt.Logger.Warn("the cluster's time is far ahead of this machine's clock", "by", time.Duration(jump))
-	}
 	t.m.opt.Logger.Info("this member leads the cluster", "term", t.m.shared.lead.Term, "entry", t.applied.Index)
 	t.m.lead()
 	return min(now, t.m.clock.engine()) // jobs that are due

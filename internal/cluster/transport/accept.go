@@ -167,9 +167,7 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	if err != nil {
 		return err
 	}
-	err = t.raft.AcceptHandshake(from, h)
-	t.logRejection(from, err)
-	if err != nil {
+	if err = t.raft.AcceptHandshake(from, h); err != nil {
 		return writeHandshake(conn, handshake{Error: remoteError(err)})
 	}
 	own := t.raft.Handshake()
@@ -202,18 +200,6 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 				return ended(err)
 			}
 		}
-	}
-}
-
-// logRejection logs the reason why a member is refused, once for each reason.
-func (t *Transport) logRejection(id uint64, why error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if why == nil {
-		delete(t.rejections, id)
-	} else if text := why.Error(); text != t.rejections[id] {
-		t.rejections[id] = text
-		t.log.Warn("refusing a member", "member", id, "err", why)
 	}
 }
 

@@ -76,8 +76,6 @@ type Transport struct {
 	links   map[uint64]*link
 	conns   map[net.Conn]uint64 // accepted connections and the member to which each is bound, or 0
 	pending unauthenticated
-
-	rejections map[uint64]string // the reasons why members are refused
 }
 
 // New returns a transport. It is idle until Start.
@@ -87,7 +85,7 @@ func New(opt Options) *Transport {
 	}
 	t := &Transport{
 		opt: opt, log: opt.Logger, self: opt.Credentials.ID,
-		warn: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]uint64), rejections: make(map[uint64]string),
+		warn: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]uint64),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t

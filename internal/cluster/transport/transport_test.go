@@ -21,7 +21,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
@@ -518,31 +517,5 @@ func echoes(t *testing.T, conn io.ReadWriter) {
 	}
 	if _, err := io.ReadFull(conn, b); err != nil || string(b) != "hello" {
 		t.Fatalf("%q comes back, %v", b, err)
-	}
-}
-
-// What a refusal means survives the way to the other member.
-func TestRefusalCodes(t *testing.T) {
-	for code, err := range codes {
-		if r := remoteError(fmt.Errorf("member 7: %w", err)); r.Code != code || !errors.Is(*r, err) || r.Error() != "member 7: "+err.Error() {
-			t.Errorf("%s: %+v", code, r)
-		}
-	}
-	if r := remoteError(io.EOF); errors.Is(*r, io.EOF) || r.Text != "EOF" {
-		t.Errorf("%+v", r)
-	}
-}
-
-// A member that is refused tries again and again: the log says why once, until it was
-// taken in.
-func TestRefusalsInLog(t *testing.T) {
-	var log strings.Builder
-	p := newPeers(t, 1)[0]
-	tr := New(Options{Listener: memnet.Listen(), Credentials: p.credentials, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	for _, err := range []error{io.EOF, io.EOF, cluster.ErrTooOld, cluster.ErrTooOld, nil, cluster.ErrTooOld} {
-		tr.logRejection(7, err)
-	}
-	if n := strings.Count(log.String(), "refusing a member"); n != 3 {
-		t.Errorf("%d lines: %s", n, &log)
 	}
 }
