@@ -12,15 +12,12 @@ import (
 
 // An Inspection is the content of a member's directory.
 type Inspection struct {
-	Term    uint64 // the highest term that the member has seen
-	Commit  uint64 // the last entry that it has recorded as committed
-	Cut     raftlog.Position
-	Last    raftlog.Position
-	Members []InspectedMember // from the member's log; empty if the log cannot be read, and then all fields above are unknown
-
-	Applied raftlog.Position // the last entry whose changes are in the journal
-
-	Torn bool // the end of the log was cut off, usually by a crash
+	Term    uint64            `json:"term"`    // the highest term that the member has seen
+	Commit  uint64            `json:"commit"`  // the last entry that it has recorded as committed
+	Cut     raftlog.Position  `json:"cut"`     // the log begins after this entry
+	Last    raftlog.Position  `json:"last"`    // the last entry of the log
+	Applied raftlog.Position  `json:"applied"` // the last entry whose changes are in the journal
+	Members []InspectedMember `json:"members"` // empty if the log cannot be read, and then only Applied is known
 }
 
 // An InspectedMember is a member listed in a directory.
@@ -53,6 +50,7 @@ func journalIsBehind(applied, cut raftlog.Position) error {
 // the newest entries can be missing. The error describes damage; i contains the readable
 // rest.
 func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
+	i.Members = []InspectedMember{} // a list in JSON, even if it is empty
 	err = i.readLog(fsys, dir)
 	s, markerErr := readMarker(fsys, dir)
 	var journalErr error
@@ -78,7 +76,7 @@ func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
 		return logIsGone(dir)
 	}
 	i.Term, i.Commit = s.Hard.GetTerm(), s.Hard.GetCommit()
-	i.Cut, i.Last, i.Torn = s.Cut, log.Last(), log.Torn()
+	i.Cut, i.Last = s.Cut, log.Last()
 	for _, m := range s.Members {
 		role := apitype.Voter
 		if slices.Contains(s.Roles.GetLearners(), m.ID) {

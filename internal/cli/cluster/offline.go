@@ -13,25 +13,14 @@ import (
 
 // An offline is the output of "status --offline".
 type offline struct {
-	Member  uint64                    `json:"member"`
-	Cluster string                    `json:"cluster"`
-	Address string                    `json:"address"`
-	UsedBy  string                    `json:"used_by,omitempty"` // process that uses it; empty means none
-	Term    uint64                    `json:"term"`
-	Commit  uint64                    `json:"commit"`
-	First   uint64                    `json:"first"` // entry of the log
-	Last    position                  `json:"last"`
-	Applied position                  `json:"applied"` // in the journal
-	Torn    bool                      `json:"torn"`
-	Problem string                    `json:"problem,omitempty"` // empty: a server can start there
-	Members []cluster.InspectedMember `json:"members"`
+	Member  uint64 `json:"member"`
+	Cluster string `json:"cluster"`
+	Address string `json:"address"`
+	UsedBy  string `json:"used_by,omitempty"` // process that uses it; empty means none
+	cluster.Inspection
+	Problem string `json:"problem,omitempty"` // empty if a server can start there
 
 	err error // error of Problem, or nil
-}
-
-type position struct {
-	Index uint64 `json:"index"`
-	Term  uint64 `json:"term"`
 }
 
 // inspect reads the directory of a member.
@@ -45,11 +34,7 @@ func inspect(dir string) (*offline, error) {
 		return nil, err
 	}
 	found, err := cluster.Inspect(fsys, dir)
-	o := &offline{
-		Member: d.ID, Cluster: d.Cluster, Address: d.Listen, UsedBy: holder, Term: found.Term, Commit: found.Commit,
-		First: found.Cut.Index + 1, Last: position(found.Last), Applied: position(found.Applied), Torn: found.Torn,
-		Members: append([]cluster.InspectedMember{}, found.Members...), err: err, // in JSON a list, also of none
-	}
+	o := &offline{Member: d.ID, Cluster: d.Cluster, Address: d.Listen, UsedBy: holder, Inspection: found, err: err}
 	if err != nil {
 		o.Problem = advice.Plain(err)
 	}
@@ -70,17 +55,14 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	switch {
 	case len(o.Members) == 0:
 		line("log", "cannot be read")
-	case o.Last.Index < o.First:
+	case o.Last == o.Cut:
 		line("term", "%d", o.Term)
 		line("log", "empty; it starts after entry %d of term %d", o.Last.Index, o.Last.Term)
 	default:
 		line("term", "%d", o.Term)
-		line("log", "entries %d to %d, the last of term %d; committed at least up to %d", o.First, o.Last.Index, o.Last.Term, o.Commit)
+		line("log", "entries %d to %d, the last of term %d; committed at least up to %d", o.Cut.Index+1, o.Last.Index, o.Last.Term, o.Commit)
 	}
 	line("journal", "has the entries up to %d, of term %d", o.Applied.Index, o.Applied.Term)
-	if o.Torn {
-		line("torn", "the log ends in an incomplete write, probably from a crash; the next start removes it: it was not acknowledged")
-	}
 	if o.Problem != "" {
 		line("problem", "%s", o.Problem)
 	}

@@ -24,7 +24,6 @@ type Options struct {
 type Log struct {
 	recent      int64 // Options.Recent
 	segmentSize int64 // Options.SegmentSize
-	torn        bool
 
 	// A writer holds owner, even while it waits for the disk. It also holds mu for each
 	// change of memory. A reader holds only mu, so it never waits for a writer's disk.
@@ -103,16 +102,13 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := wal.Replay(l.wal, decodeBlock, l.restore)
+	_, err = wal.Replay(l.wal, decodeBlock, l.restore)
 	if err == nil && len(l.terms) > 0 && l.terms[0].Index > l.state.Cut.Index+1 {
 		err = fmt.Errorf("%w: %d to %d", errMissing, l.state.Cut.Index+1, l.terms[0].Index-1)
 	}
 	if err != nil {
 		l.wal.Close()
 		return nil, err
-	}
-	for _, t := range report.Torn {
-		l.torn = l.torn || !t.Closed
 	}
 	l.forget()
 	return l, nil
@@ -251,10 +247,6 @@ func (l *Log) Close() error {
 	defer l.owner.Unlock()
 	return l.wal.Close()
 }
-
-// Torn reports whether Open has cut off the end of the log, usually after a power failure
-// during a write.
-func (l *Log) Torn() bool { return l.torn }
 
 // State returns everything except the entries. The caller must not change its maps and
 // slices.

@@ -26,7 +26,8 @@ var errRecord = errors.New("raftlog: invalid record, or a record of another vers
 // A Position identifies an entry: Raft's log has at most one entry of an index and a
 // term.
 type Position struct {
-	Index, Term uint64
+	Index uint64 `json:"index"`
+	Term  uint64 `json:"term"`
 }
 
 // After reports whether a log that ends with p is ahead of a log that ends with q, in
