@@ -171,18 +171,14 @@ func (s *peerTable) checkHandshake(from uint64, h Handshake) error {
 	return nil
 }
 
-// maxUnknown is the maximum number of connected members that are not in the log yet.
-const maxUnknown = 16
-
 // admitUnknown admits a member that is not in this member's log yet. Its certificate is
 // valid and its number is higher than all known numbers, so it was added while this
-// member was away. If it leads, only it can send the missing entries. admitUnknown
-// returns false if too many such members are connected.
+// member was away. If it leads, only it can send the missing entries.
 func (s *peerTable) admitUnknown(id uint64, h Handshake) bool {
 	if slices.ContainsFunc(s.unknown, func(k raftlog.MemberInfo) bool { return k.ID == id }) {
 		return true
 	}
-	if h.Number == 0 || h.Address == "" || len(s.unknown) == maxUnknown {
+	if h.Number == 0 || h.Address == "" {
 		return false
 	}
 	s.unknown = append(s.unknown, raftlog.MemberInfo{ID: id, Address: h.Address, Number: h.Number})
@@ -203,10 +199,5 @@ func (s *peerTable) record(id uint64, p *peer) {
 }
 
 func (s *peerTable) isMember(id uint64) bool {
-	for _, k := range s.members {
-		if k.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.members, func(k raftlog.MemberInfo) bool { return k.ID == id })
 }

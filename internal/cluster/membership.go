@@ -134,7 +134,7 @@ func (r *raftLoop) proposeChanges(members []raftlog.MemberInfo, changes ...*raft
 	for _, k := range members {
 		last = max(last, k.Number)
 	}
-	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(members, last)}
+	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(raftlog.Membership{Members: members, LastNumber: last})}
 	return r.core.ProposeConf(r.core.Lead().Epoch, cc)
 }
 
@@ -292,11 +292,12 @@ const recordEvery = 10_000
 func (r *raftLoop) applyRoles(changed *core.Roles) {
 	members := r.members
 	if len(changed.Context) > 0 {
-		var err error
-		if members, r.lastNumber, err = decodeMembers(changed.Context); err != nil {
+		list, err := decodeMembers(changed.Context)
+		if err != nil {
 			r.m.fail(fmt.Errorf("cluster: the members of entry %d: %w", changed.Index, err))
 			return
 		}
+		members, r.lastNumber = list.Members, list.LastNumber
 	}
 	r.members = withRole(members, changed.Conf)
 	r.note() // first: Add returns when the disk has the members, and Status must list them
@@ -313,23 +314,16 @@ func (r *raftLoop) membership() raftlog.Membership {
 	return raftlog.Membership{Roles: roles, RolesIndex: index, Members: r.members, LastNumber: r.lastNumber}
 }
 
-// A memberList is the context of a change of configuration and the data of a snapshot, in
-// JSON.
-type memberList struct {
-	Members    []raftlog.MemberInfo
-	LastNumber uint64 // the highest Number that a member has ever had
-}
-
-func encodeMembers(members []raftlog.MemberInfo, lastNumber uint64) []byte {
-	text, err := json.Marshal(memberList{members, lastNumber})
+// encodeMembers returns the context of a change of configuration, and the data of a
+// snapshot. It has no line breaks.
+func encodeMembers(list raftlog.Membership) []byte {
+	text, err := json.Marshal(list)
 	if err != nil {
 		panic(err) // all fields are numbers and texts
 	}
 	return text
 }
 
-func decodeMembers(text []byte) (members []raftlog.MemberInfo, lastNumber uint64, err error) {
-	var list memberList
-	err = json.Unmarshal(text, &list)
-	return list.Members, list.LastNumber, err
+func decodeMembers(text []byte) (list raftlog.Membership, err error) {
+	return list, json.Unmarshal(text, &list)
 }

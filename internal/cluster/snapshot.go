@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -85,11 +84,11 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	defer stream.Close()
 	defer context.AfterFunc(m.ctx, func() { stream.Close() })()
 	in := bufio.NewReaderSize(impatient{stream}, 64<<10)
-	var with raftlog.Membership
 	line, err := in.ReadSlice('\n') // a line that exceeds the buffer is an error
-	if err == nil {
-		err = json.Unmarshal(line, &with)
+	if err != nil {
+		return nil, err
 	}
+	with, err := decodeMembers(line)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +113,7 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	}
 	return &raftpb.Snapshot{
 		Metadata: &raftpb.SnapshotMetadata{ConfState: with.Roles, Index: &at.Index, Term: &at.Term},
-		Data:     encodeMembers(with.Members, with.LastNumber),
+		Data:     encodeMembers(with),
 	}, nil
 }
 
@@ -166,24 +165,24 @@ func (r *raftLoop) offerSnapshot() {
 		})
 		return
 	}
-	var err error
-	if r.members, r.lastNumber, err = decodeMembers(s.GetData()); err != nil {
+	list, err := decodeMembers(s.GetData())
+	if err != nil {
 		panic(err) // encodeMembers made it
 	}
+	r.members, r.lastNumber = list.Members, list.LastNumber
 	r.connect()
 	r.note()
 }
 
 // restore cuts the log at the end of a snapshot, in the append goroutine.
 func (d *disk) restore(s *raftpb.Snapshot) error {
-	members, lastNumber, err := decodeMembers(s.GetData())
+	with, err := decodeMembers(s.GetData())
 	if err != nil {
 		return err
 	}
 	at := s.GetMetadata()
-	return d.m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, raftlog.Membership{
-		Roles: at.GetConfState(), RolesIndex: at.GetIndex(), Members: members, LastNumber: lastNumber,
-	})
+	with.Roles, with.RolesIndex = at.GetConfState(), at.GetIndex()
+	return d.m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, with)
 }
 
 // snapshotPatience is the time that a leader waits for a member to fetch a snapshot, or
@@ -209,9 +208,6 @@ func (r *raftLoop) watchSnapshots(s *raft.Status) {
 	}
 }
 
-// maxSnapshots is the maximum number of members that receive a snapshot at the same time.
-const maxSnapshots = 2
-
 // SendSnapshot writes a snapshot for another member. It refuses servers that are not
 // members.
 func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
@@ -219,14 +215,6 @@ func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 	m.inLoop(func() {
 		if err = nil; !m.raft.isMember(to) {
 			err = ErrNotMember
-			return
-		}
-		fetches := 0
-		for _, p := range m.raft.peers {
-			fetches += p.fetches
-		}
-		if fetches == maxSnapshots {
-			err = fmt.Errorf("cluster: already sending the queue to %d members", fetches)
 			return
 		}
 		m.raft.peer(to).fetches++
@@ -276,5 +264,6 @@ func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err
 
 // writeMembership writes the header of a snapshot: a line of JSON.
 func writeMembership(w io.Writer, with raftlog.Membership) error {
-	return json.NewEncoder(w).Encode(with)
+	_, err := w.Write(append(encodeMembers(with), '\n'))
+	return err
 }
