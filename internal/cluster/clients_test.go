@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,15 +165,15 @@ func (f *front) connect(to *front) *mux.Session {
 	return own
 }
 
-// carry transfers bytes to another process. If this process dies, it delivers a part of
-// them.
+// carry transfers bytes to another process. If this process dies before they arrive, it
+// delivers a part of them.
 func (f *front) carry(to *front, from, dest net.Conn) {
 	defer from.Close()
 	defer dest.Close()
 	b := make([]byte, mux.Window)
 	for {
 		n, err := from.Read(b)
-		if err != nil {
+		if err != nil || f.isDead() {
 			return
 		}
 		select {
@@ -216,9 +217,19 @@ type addressed struct {
 type addressedConn struct {
 	net.Conn
 	addr net.TCPAddr
+	f    *front
 }
 
 func (c *addressedConn) RemoteAddr() net.Addr { return &c.addr }
+
+// Write fails if the process is dead. Its server still replies to clients after crash has
+// disconnected others.
+func (c *addressedConn) Write(b []byte) (int, error) {
+	if c.f.isDead() {
+		return 0, syscall.EPIPE
+	}
+	return c.Conn.Write(b)
+}
 
 func (l addressed) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
@@ -226,7 +237,7 @@ func (l addressed) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	l.f.endsWith(c)
-	return &addressedConn{c, net.TCPAddr{IP: net.IPv4(10, 1, 0, byte(l.f.id)), Port: 1 + l.f.sim.draw(65000)}}, nil
+	return &addressedConn{c, net.TCPAddr{IP: net.IPv4(10, 1, 0, byte(l.f.id)), Port: 1 + l.f.sim.draw(65000)}, l.f}, nil
 }
 
 // A faultyStream plants a mistake in a member's server.

@@ -86,12 +86,6 @@ func (s *Server) Follow(lead Leadership) {
 	}
 }
 
-// hasOtherLeader reports whether another member leads.
-func (s *Server) hasOtherLeader() bool {
-	id := s.leadership().Leader
-	return id != 0 && id != s.opt.Cluster.ID
-}
-
 // isGathering reports whether this leader waits for the clients of the other members.
 func (s *Server) isGathering() bool {
 	s.mu.Lock()

@@ -106,6 +106,7 @@ func (p *proxy) dial(lead Leadership) {
 		return
 	}
 	l.expect(s, epoll.Once)
+	l.timers.remove(s) // lose sets a later one
 	p.input, p.stream, p.head = append(header, p.input...), stream, uint16(len(header))
 	if p.last != nil {
 		if l.sentTerm != lead.Term {

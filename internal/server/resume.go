@@ -480,10 +480,10 @@ func (l *loop) inDoubt() (n int) {
 // announce sends the leader the number of clients that this member has sent to it, or is
 // going to send.
 func (l *loop) announce() {
-	if !l.srv.hasOtherLeader() {
+	lead, n := l.srv.leadership(), l.inDoubt()
+	if lead.Leader == 0 || lead.Leader == l.srv.opt.Cluster.ID {
 		return
 	}
-	lead, n := l.srv.leadership(), l.inDoubt()
 	if l.sentTerm == lead.Term {
 		n += l.sentClients
 	}

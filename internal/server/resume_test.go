@@ -183,6 +183,28 @@ func TestMissedLeader(t *testing.T) {
 	})
 }
 
+// If the last leader's stream neither ends nor accounts for a command in progress, the
+// client is disconnected after doubtTime, also if it was pending before.
+func TestDoubt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := startResumable(t)
+		m := c.members[2]
+		client := m.dial()
+		client.send("put 0 0 60 5\nhe")
+		synctest.Wait()
+		c.change(1)
+		time.Sleep(DefaultLeaderTimeout - doubtTime/2) // the end of the client's patience is near
+		began := time.Now()
+		m.Follow(Leadership{Leader: 3, Term: c.term + 1})
+		synctest.Wait()
+		m.Follow(Leadership{Leader: 3, Term: c.term + 1, Epoch: 1})
+		client.wantEnd()
+		if waited := time.Since(began); waited != doubtTime {
+			t.Errorf("the client was disconnected after %v", waited)
+		}
+	})
+}
+
 // A leader executes commands when the other members have sent their clients, or after 300
 // ms. If two clients claim a job, the later reservation wins, whichever claim arrives
 // first.

@@ -219,11 +219,11 @@ func (l *loop) changeLeader() {
 	for _, s := range l.clients.all {
 		switch {
 		case s == nil || s.closing || s.leads >= l.ending.leads || l.ending.abort: // stop ends all connections
-		case s.proxy != nil && s.proxied != nil && l.srv.hasOtherLeader():
+		case s.proxy != nil && s.proxied != nil && lead.Leader != 0 && lead.Leader != l.srv.opt.Cluster.ID:
 			l.lose(s, errLeadership)
 		case s.proxy != nil && s.proxy.stream == nil:
 			s.proxy.route()
-		case s.proxy != nil && (lead.Leader == 0 || lead.Term == s.proxy.header.Term):
+		case s.proxy != nil && (s.proxy.doubt || lead.Leader == 0 || lead.Term == s.proxy.header.Term):
 		case s.proxy != nil:
 			s.proxy.lose(errLeadership)
 		case s.here:
