@@ -99,7 +99,7 @@ func TestConfigurationPage(t *testing.T) {
 // TestConfigPrint checks that the output of config print works as a configuration file.
 func TestConfigPrint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "beanpole.toml")
-	args := []string{"-l", ":1", "-l", "unix:s", "-p", "beanstalk", "-u", "nobody", "--unix-mode", "600", "-z", "7",
+	args := []string{"-l", ":1", "-l", "unix:s", "-p", "11301", "-u", "nobody", "--unix-mode", "600", "-z", "7",
 		"--max-connections", "3", "--idle-timeout", "90s", "--stall-timeout", "0", "-b", "jobs", "-F", "-s", "5000",
 		"-VV", "--log-format", "json"}
 	want := printed(t, args...)

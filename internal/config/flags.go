@@ -29,8 +29,8 @@ func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 		"or unix:PATH; a NAME stands for the first of its IPs that\n"+
 		"the server can use; repeatable (default 127.0.0.1 and\n"+
 		"::1)")
-	define(fs, "port", "p", as(&opt.Port, parsePort, plainly), "default `PORT` of listen addresses, as a number or\n"+
-		"service name; 0 picks a free port (default 11300)")
+	define(fs, "port", "p", as(&opt.Port, parsePort, plainly), "default `PORT` of listen addresses; 0 picks a free port\n"+
+		"(default 11300)")
 	define(fs, "user", "u", as(&opt.User, parseUser, unlessEmpty), "switch to `USER`, a name or number, after opening the\n"+
 		"sockets")
 	define(fs, "unix-mode", "", as(&opt.UnixMode, parseMode, showMode), "octal permissions `MODE` of Unix sockets, which belong to\n"+

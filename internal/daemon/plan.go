@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/schedule"
-	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // A plan is the validated form of the settings. To make it, the server opens neither
@@ -67,9 +65,6 @@ func newPlan(version string, s *config.Settings, log *slog.Logger) (*plan, error
 	if p.endpoints, err = opt.Endpoints(); err != nil {
 		return nil, err
 	}
-	if err := checkPorts(opt, p.endpoints); err != nil {
-		return nil, err
-	}
 	if p.rules, err = rulesOf(opt); err != nil {
 		return nil, err
 	}
@@ -105,29 +100,5 @@ func Check(s *config.Settings, w io.Writer) error {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	fmt.Fprintln(w, "the configuration is good")
-	return nil
-}
-
-// checkPorts looks up ports that are given as names of services.
-func checkPorts(opt *config.Options, endpoints []config.Endpoint) error {
-	addrs := make([]server.Address, 0, len(endpoints)+1)
-	for _, e := range endpoints {
-		addrs = append(addrs, e.Address)
-	}
-	if opt.Admin.Addr != "" {
-		addr, err := opt.Admin.Address()
-		if err != nil {
-			return err
-		}
-		addrs = append(addrs, addr)
-	}
-	for _, a := range addrs {
-		if a.Path != "" {
-			continue
-		}
-		if _, err := net.LookupPort("tcp", a.Port); err != nil {
-			return exit.UsageError("listen on %s: unknown service %q (want the number of a port, or a name from /etc/services)", a, a.Port)
-		}
-	}
 	return nil
 }

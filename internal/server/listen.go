@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,7 +49,7 @@ func (o *Options) deadAfter() time.Duration {
 // An Address is a listening address: a TCP host and port, or the path of a Unix socket.
 type Address struct {
 	Host string // IP address, with a zone if necessary, or host name; empty means all interfaces
-	Port string // number or service name; 0 lets the kernel choose
+	Port string // number; 0 lets the kernel choose
 	Path string // path of a Unix socket; if set, Host and Port are empty
 }
 
@@ -62,36 +61,25 @@ func ParseAddress(s, port string) (Address, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		return parsePath(path)
 	}
-	if s == "" {
-		return Address{}, errors.New("the address is empty")
-	}
 	a := Address{Host: s, Port: port}
-	switch colons := strings.Count(s, ":"); {
-	case strings.HasPrefix(s, "["):
-		inner, rest, closed := strings.Cut(s[1:], "]")
-		ip, err := netip.ParseAddr(inner)
-		if !closed || err != nil || !ip.Is6() {
-			return Address{}, errors.New("not an IPv6 address in brackets")
+	inner, ipv6 := strings.CutPrefix(s, "[")
+	_, err := netip.ParseAddr(s)
+	switch {
+	case err == nil:
+	case ipv6 && strings.HasSuffix(s, "]"):
+		a.Host = strings.TrimSuffix(inner, "]")
+	case s == "" || strings.Contains(s, ":"):
+		if a.Host, a.Port, err = net.SplitHostPort(s); err != nil {
+			return Address{}, errAddress
 		}
-		a.Host = inner
-		if rest != "" {
-			if rest[0] != ':' {
-				return Address{}, errors.New("only :PORT can follow the bracket")
-			}
-			a.Port = rest[1:]
-		}
-	case colons > 1:
-		if _, err := netip.ParseAddr(s); err != nil {
-			return Address{}, errors.New("not an address (IPv6 with a port is written [ADDRESS]:PORT)")
-		}
-	case colons == 1:
-		a.Host, a.Port, _ = strings.Cut(s, ":")
 	}
-	if err := CheckPort(a.Port); err != nil {
-		return Address{}, err
+	if ip, err := netip.ParseAddr(a.Host); ipv6 && (err != nil || !ip.Is6()) {
+		return Address{}, errAddress
 	}
-	return a, nil
+	return a, CheckPort(a.Port)
 }
+
+var errAddress = errors.New("want IP, NAME, IP:PORT, NAME:PORT, [IPv6]:PORT, :PORT or unix:PATH")
 
 func parsePath(path string) (Address, error) {
 	switch {
@@ -99,8 +87,6 @@ func parsePath(path string) (Address, error) {
 		return Address{}, errors.New("a unix socket needs a path")
 	case len(path) > maxUnixPath:
 		return Address{}, fmt.Errorf("the path of a Unix socket is too long: %[2]d bytes, at most %[1]d", maxUnixPath, len(path))
-	case strings.IndexByte(path, 0) >= 0:
-		return Address{}, errors.New("the path has a NUL byte in it")
 	case path[0] == '@':
 		// Package net would open an abstract socket, which has no file permissions.
 		return Address{}, errors.New("abstract sockets are not supported (./@NAME is a file)")
@@ -108,23 +94,10 @@ func parsePath(path string) (Address, error) {
 	return Address{Path: path}, nil
 }
 
-// CheckPort returns an error if s is not a valid port: a decimal number from 0 to 65535,
-// or a service name, which only [Listen] looks up.
+// CheckPort returns an error if s is not a decimal number from 0 to 65535.
 func CheckPort(s string) error {
-	if s == "" {
-		return errors.New("the port is empty")
-	}
-	if strings.Trim(s, "0123456789") == "" {
-		if _, err := strconv.ParseUint(s, 10, 16); err != nil {
-			return errors.New("ports are 0 to 65535")
-		}
-		return nil
-	}
-	isNameByte := func(c rune) bool {
-		return c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-	}
-	if s[0] == '-' || strings.TrimFunc(s, isNameByte) != "" {
-		return errors.New("want a port: a number or the name of a service")
+	if _, err := strconv.ParseUint(s, 10, 16); err != nil {
+		return errors.New("want a port, a number from 0 to 65535")
 	}
 	return nil
 }
@@ -141,9 +114,9 @@ func (a Address) String() string {
 // wraps the system's error number, if any. Unix sockets get the permission bits
 // ([fs.ModePerm]) of unixMode.
 //
-// For a host name, Listen uses the first IP address that can be bound, as beanstalkd
-// does; the listener's Addr returns it. The unspecified IPv6 address :: also accepts IPv4
-// connections; 0.0.0.0 accepts only IPv4.
+// For a host name, Listen uses one of its IP addresses, which the listener's Addr
+// returns. The unspecified IPv6 address :: also accepts IPv4 connections; 0.0.0.0 accepts
+// only IPv4.
 //
 // Closing the listener removes the file of a Unix socket. Listen replaces a file that a
 // dead server has left behind. It fails if a server still answers there, or if the file
@@ -170,70 +143,13 @@ func (a Address) listen(ctx context.Context, unixMode fs.FileMode) (net.Listener
 	if a.Path != "" {
 		return listenUnix(ctx, a.Path, unixMode)
 	}
-	return a.listenTCP(ctx)
-}
-
-func (a Address) listenTCP(ctx context.Context) (net.Listener, error) {
-	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", a.Port)
-	if err != nil {
-		return nil, fmt.Errorf("unknown service %q", a.Port)
+	network := "tcp"
+	if ip, err := netip.ParseAddr(a.Host); err == nil && ip.Is4() {
+		network = "tcp4"
 	}
-	ips := []netip.Addr{netip.IPv6Unspecified()}
-	if ip, ok := parseIPv4(a.Host); ok {
-		ips[0] = ip
-	} else if a.Host != "" {
-		if ips, err = net.DefaultResolver.LookupNetIP(ctx, "ip", a.Host); err != nil {
-			return nil, bare(err)
-		}
-	}
-	var failed error // error of the first address
-	for _, ip := range ips {
-		l, err := listenIP(ctx, netip.AddrPortFrom(ip.Unmap(), uint16(port)))
-		if err == nil {
-			return l, nil
-		}
-		if failed == nil {
-			failed = err
-		}
-	}
-	return nil, bare(failed)
-}
-
-// parseIPv4 parses the forms of an IPv4 address that inet_aton(3), and so beanstalkd,
-// accepts: one to four parts, decimal, octal or hexadecimal. The last part fills the
-// remaining bytes: "0" is 0.0.0.0, and "127.1" is 127.0.0.1.
-func parseIPv4(s string) (netip.Addr, bool) {
-	parts := strings.Split(s, ".")
-	if s == "" || len(parts) > 4 || strings.Contains(s, "_") {
-		return netip.Addr{}, false
-	}
-	var ip uint64
-	for i, part := range parts {
-		part = strings.ToLower(part)
-		bits := 8
-		if i == len(parts)-1 {
-			bits = 8 * (4 - i)
-		}
-		n, err := strconv.ParseUint(part, 0, 33)
-		if err != nil || n >= 1<<bits || strings.HasPrefix(part, "0b") || strings.HasPrefix(part, "0o") {
-			return netip.Addr{}, false
-		}
-		ip = ip<<bits | n
-	}
-	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(ip)))), true
-}
-
-func listenIP(ctx context.Context, ap netip.AddrPort) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
-	switch {
-	case ap.Addr() == netip.IPv6Unspecified():
-		// Without a host, listen on all families that the system supports.
-		return lc.Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(int(ap.Port()))))
-	case ap.Addr().Is4():
-		return lc.Listen(ctx, "tcp4", ap.String())
-	default:
-		return lc.Listen(ctx, "tcp6", ap.String())
-	}
+	l, err := lc.Listen(ctx, network, net.JoinHostPort(a.Host, a.Port))
+	return l, bare(err)
 }
 
 func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {

@@ -20,7 +20,7 @@ func TestParseAddress(t *testing.T) {
 		{"127.0.0.1:11301", Address{Host: "127.0.0.1", Port: "11301"}},
 		{"0.0.0.0:0", Address{Host: "0.0.0.0", Port: "0"}},
 		{"localhost", Address{Host: "localhost", Port: "11300"}},
-		{"localhost:domain", Address{Host: "localhost", Port: "domain"}},
+		{"localhost:53", Address{Host: "localhost", Port: "53"}},
 		{":11301", Address{Port: "11301"}},
 		{"::", Address{Host: "::", Port: "11300"}},
 		{"::1", Address{Host: "::1", Port: "11300"}},
@@ -47,21 +47,20 @@ func TestParseAddress(t *testing.T) {
 
 func TestParseAddressErrors(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
-		{"", "empty"},
-		{"127.0.0.1:", "port is empty"},
+		{"", "want IP"},
+		{"127.0.0.1:", "0 to 65535"},
 		{"127.0.0.1:65536", "0 to 65535"},
-		{"127.0.0.1:-1", "want a port"},
-		{"127.0.0.1: 1", "want a port"},
-		{"host:a_b", "want a port"},
-		{"::1:11300", "[ADDRESS]:PORT"},
-		{"a:b:c", "[ADDRESS]:PORT"},
-		{"[::1", "not an IPv6 address in brackets"},
-		{"[127.0.0.1]:1", "not an IPv6 address in brackets"},
-		{"[::1]x", "only :PORT"},
-		{"[::1]:", "port is empty"},
+		{"127.0.0.1:-1", "0 to 65535"},
+		{"localhost:domain", "0 to 65535"},
+		{"::1:11300", "[IPv6]:PORT"},
+		{"a:b:c", "[IPv6]:PORT"},
+		{"[::1", "[IPv6]:PORT"},
+		{"[127.0.0.1]:1", "[IPv6]:PORT"},
+		{"[127.0.0.1]", "[IPv6]:PORT"},
+		{"[::1]x", "[IPv6]:PORT"},
+		{"[::1]:", "0 to 65535"},
 		{"unix:", "needs a path"},
 		{"unix:@beanpole", "abstract"},
-		{"unix:a\x00b", "NUL"},
 		{"unix:" + strings.Repeat("x", maxUnixPath+1), "at most"},
 	} {
 		if got, err := ParseAddress(tt.in, "11300"); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -147,14 +146,13 @@ func TestListenErrors(t *testing.T) {
 	}{
 		{Address{Host: "127.0.0.1", Port: port}, "listen on 127.0.0.1:" + port + ": address already in use", syscall.EADDRINUSE},
 		{Address{Host: "192.0.2.1", Port: "0"}, "listen on 192.0.2.1:0: cannot assign requested address", syscall.EADDRNOTAVAIL},
-		{Address{Host: "127.0.0.1", Port: "no-such-service"}, `listen on 127.0.0.1:no-such-service: unknown service "no-such-service"`, nil},
 		{Address{Path: "/dev/null/x"}, "listen on unix:/dev/null/x: not a directory", syscall.ENOTDIR},
 	} {
 		_, err := listen(t, 0, tt.addr)
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("Listen(%v) = %v, want %s", tt.addr, err, tt.want)
 		}
-		if tt.cause != nil && !errors.Is(err, tt.cause) {
+		if !errors.Is(err, tt.cause) {
 			t.Errorf("Listen(%v) = %v, which does not wrap %v", tt.addr, err, tt.cause)
 		}
 	}
@@ -224,23 +222,6 @@ func TestListenUnixFileExists(t *testing.T) {
 		}
 		if _, err := os.Lstat(path); err != nil {
 			t.Errorf("the %s: %v", name, err)
-		}
-	}
-}
-
-// The forms of inet_aton(3) have the same meaning as in beanstalkd.
-func TestParseIPv4(t *testing.T) {
-	for s, want := range map[string]string{
-		"0": "0.0.0.0", "127.1": "127.0.0.1", "2130706433": "127.0.0.1", "0x7f.1": "127.0.0.1",
-		"0X7F.0.1": "127.0.0.1", "0177.0.0.1": "127.0.0.1", "10.1.2.3": "10.1.2.3", "4294967295": "255.255.255.255",
-		"": "", "4294967296": "", "256.1": "", "1.2.3.256": "", "1.2.3.4.5": "", "1..2": "", "0b1": "", "0o7": "", "1_0": "", "-1": "", "name": "",
-	} {
-		got := ""
-		if ip, ok := parseIPv4(s); ok {
-			got = ip.String()
-		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", s, got, want)
 		}
 	}
 }
