@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"os/user"
-	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/exit"
-	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
-	"github.com/beanpole-mq/beanpole/internal/schedule"
 )
 
 // Tables are the tables of a configuration file, which have no options: listeners,
@@ -29,34 +25,6 @@ type Tables struct {
 
 // tableNames are the names of the tables.
 var tableNames = []string{"listener", "identity", "rule", "limit", policyName, scheduleName, "console-server"}
-
-// settingsOf returns the names of a table's settings.
-func settingsOf(table string) []string {
-	switch table {
-	case policyName:
-		return append(policy.Names(), tubesOf)
-	case scheduleName:
-		return append(schedule.Names(), nameOf, bodyFile)
-	}
-	var names []string
-	all := reflect.TypeFor[Tables]()
-	for f := range all.Fields() {
-		if tomlName(f) != table {
-			continue
-		}
-		for g := range f.Type.Elem().Fields() {
-			if name := tomlName(g); name != "-" {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
-}
-
-func tomlName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
-	return name
-}
 
 // A listenerTable is a [[listener]], an address with its own requirements.
 type listenerTable struct {
