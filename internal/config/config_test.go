@@ -40,8 +40,8 @@ func TestSources(t *testing.T) {
 	t.Setenv("BEANPOLE_PORT", "tcp://10.0.0.1:11300") // as Kubernetes sets it for a service
 	t.Setenv("BEANPOLE_LISTEN", "10.0.0.1,10.0.0.2")
 	t.Setenv("BEANPOLE_PORT_11300_TCP_ADDR", "10.0.0.1")
-	t.Setenv("BEANPOLE_TEST_SERVICE_PORT_ADMIN", "11380")
-	t.Setenv("BEANPOLE_MAX_TUBES", "nonsense!") // the command line is stronger
+	t.Setenv("BEANPOLE_ADMIN_PORT", "tcp://10.0.0.1:11380") // like BEANPOLE_ADMIN_HOST
+	t.Setenv("BEANPOLE_MAX_TUBES", "nonsense!")             // the command line is stronger
 	t.Setenv("BEANPOLE_CONFIG", file(t, `
 port = 12000
 listen = ["10.0.0.9"]

@@ -2,7 +2,6 @@ package config
 
 import (
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ import (
 func fromEnvironment(f *pflag.Flag, s *setting) (source, []string, error) {
 	name := variable(f.Name)
 	text, ok := os.LookupEnv(name)
-	if !ok || setByOrchestrator(name, text) {
+	if !ok || f.Name == "port" && setByOrchestrator(text) {
 		return "", nil, nil
 	}
 	values := []string{text}
@@ -35,34 +34,25 @@ func variable(option string) string {
 // otherVariables are read by client commands, or set by Docker for a link named beanpole.
 var otherVariables = []string{"BEANPOLE_ADDR", "BEANPOLE_ADMIN_ADDR", "BEANPOLE_TOKEN", "BEANPOLE_NAME"}
 
-// kubernetesServiceVars matches the variables that Kubernetes sets for services whose
-// name starts with beanpole.
-var kubernetesServiceVars = regexp.MustCompile(`^BEANPOLE_(.+_)?(SERVICE_(HOST|PORT(_.*)?)|PORT(_[0-9]+_(TCP|UDP)(_.*)?)?)$`)
-
-// unknownVariables returns the variables with our prefix that name no option. It returns
-// an error if one looks like a misspelled option, since a limit or an access rule would
-// be silently ignored.
-func unknownVariables(options []string) (strange []string, err error) {
+// checkVariables returns an error if a variable looks like a misspelled option, since a
+// limit or an access rule would be silently ignored.
+func checkVariables(options []string) error {
 	var known []string
 	for _, option := range options {
 		known = append(known, variable(option))
 	}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "BEANPOLE_") || slices.Contains(known, name) || slices.Contains(otherVariables, name) ||
-			setByOrchestrator(name, value) || kubernetesServiceVars.MatchString(name) {
+		if !strings.HasPrefix(name, "BEANPOLE_") || slices.Contains(known, name) || slices.Contains(otherVariables, name) || setByOrchestrator(value) {
 			continue
 		}
 		if near := flags.Nearest(known, name); near != "" {
-			return nil, exit.UsageError("unknown environment variable %s; did you mean %s?", name, near)
+			return exit.UsageError("unknown environment variable %s; did you mean %s?", name, near)
 		}
-		strange = append(strange, name)
 	}
-	return strange, nil
+	return nil
 }
 
-// setByOrchestrator reports whether Kubernetes or Docker set the variable. For a service
-// named beanpole they set, for example, BEANPOLE_PORT=tcp://10.0.0.1:11300.
-func setByOrchestrator(name, value string) bool {
-	return name == "BEANPOLE_PORT" && strings.HasPrefix(value, "tcp://")
-}
+// setByOrchestrator reports whether Kubernetes or Docker set a variable with this value.
+// For a service named beanpole they set, for example, BEANPOLE_PORT=tcp://10.0.0.1:11300.
+func setByOrchestrator(value string) bool { return strings.HasPrefix(value, "tcp://") }

@@ -61,9 +61,6 @@ func (opt *Options) LogNotices(log *slog.Logger) {
 	if opt.compact || opt.noCompact {
 		log.Warn("options -c and -n have no effect: the journal is always compacted")
 	}
-	for _, name := range opt.unknownVariables {
-		log.Warn("unknown environment variable", "name", name)
-	}
 	j := &opt.Journal
 	if j.asked < wal.MinSegmentSize || j.asked > wal.MaxSegmentSize {
 		log.Warn("option -s is out of range; using the nearest size", "asked", j.asked, "bytes", j.SegmentSize())

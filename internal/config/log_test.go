@@ -42,7 +42,6 @@ func TestLogger(t *testing.T) {
 
 // Options without effect are reported.
 func TestNotices(t *testing.T) {
-	t.Setenv("BEANPOLE_COLOUR_OF_LOGO", "green")
 	s, err := read(t, "-c", "-n", "-s", "1", "-z", "5000000000")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +50,6 @@ func TestNotices(t *testing.T) {
 	log, _ := s.Options.Logger(&out, true)
 	s.Options.LogNotices(log)
 	const want = `<4>level=WARN msg="options -c and -n have no effect: the journal is always compacted"
-<4>level=WARN msg="unknown environment variable" name=BEANPOLE_COLOUR_OF_LOGO
 <4>level=WARN msg="option -s is out of range; using the nearest size" asked=1 bytes=512
 <4>level=WARN msg="option -z is too large: the largest job is smaller" asked=5000000000 bytes=1073741824
 `

@@ -37,7 +37,6 @@ type Options struct {
 
 	jsonLog            bool
 	compact, noCompact bool // -c and -n, which do nothing
-	unknownVariables   []string
 }
 
 // Journal configures how jobs are stored on disk.

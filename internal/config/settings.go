@@ -109,8 +109,7 @@ func (line CommandLine) Read() (*Settings, error) {
 	if err := s.add(fromEnvironment); err != nil {
 		return nil, err
 	}
-	var err error
-	if opt.unknownVariables, err = unknownVariables(append(s.Names(), fileFlag)); err != nil {
+	if err := checkVariables(append(s.Names(), fileFlag)); err != nil {
 		return nil, err
 	}
 	if opt.File == "" {
