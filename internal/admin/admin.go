@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -79,7 +78,7 @@ type Options struct {
 	// API serves /api/v1/. It can be nil.
 	API http.Handler
 
-	// Console serves /console/, to which browsers are redirected. It can be nil.
+	// Console serves /console/, to which / redirects. It can be nil.
 	Console http.Handler
 
 	// Logger logs pages that cannot be written. It can be nil.
@@ -112,16 +111,8 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	}
 	w := &watcher{b, &opt, make(chan struct{}, maxLooks)}
 	asked := newRequests()
-	common := []prometheus.Collector{asked.total, asked.seconds, asked.refused, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	common := []prometheus.Collector{asked.total, asked.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Vary", "Accept")
-		if opt.Console != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
-			http.Redirect(w, r, consolePath, http.StatusSeeOther)
-			return
-		}
-		io.WriteString(w, index(&opt))
-	})
 	guesses := new(access.Guesses)
 	mux.Handle("GET /metrics", permitted(&opt, guesses, func(id *access.Identity) http.Handler {
 		registry := prometheus.NewRegistry() // one per request, because the result depends on the identity
@@ -133,7 +124,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	mux.HandleFunc("GET /readyz", w.serveReady)
 	if opt.Profiles {
 		for path, h := range map[string]http.HandlerFunc{
-			profilesPath: pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
+			"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
 			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 		} {
 			mux.Handle("GET "+path, permitted(&opt, guesses, func(*access.Identity) http.Handler { return h }))
@@ -144,33 +135,16 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	}
 	if opt.Console != nil {
 		mux.Handle(consolePath, opt.Console)
+		mux.Handle("GET /{$}", http.RedirectHandler(consolePath, http.StatusSeeOther))
 	}
 	return asked.count(onLoopback(mux, opt.Hosts))
 }
 
+const consolePath = "/console/"
+
 // IsProbe reports whether a request is a health check, as load balancers and
 // orchestrators send it.
 func IsProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
-
-// index returns a list of the pages, for a person who opens the address.
-func index(opt *Options) string {
-	pages := `beanpole
-
-/metrics               figures for Prometheus
-/healthz               the process answers
-/readyz                clients can use the queue
-`
-	if opt.API != nil {
-		pages += api.Prefix + `/openapi.yaml   describes the JSON API under ` + api.Prefix + "/\n"
-	}
-	if opt.Console != nil {
-		pages += consolePath + "              the queue in a browser\n"
-	}
-	if opt.Profiles {
-		pages += "/debug/pprof/          profiles of the process\n"
-	}
-	return pages
-}
 
 // permitted refuses a page to clients that have no right to the statistics of any tube.
 func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity) http.Handler) http.Handler {

@@ -23,7 +23,7 @@ func TestDocumented(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	asked := newRequests()
 	get(t, asked.count(http.NotFoundHandler()), "/", "")
-	registry.MustRegister(&collector{&watcher{newQueue(t), &opt, make(chan struct{}, maxLooks)}, everybody()}, asked.total, asked.seconds, asked.refused)
+	registry.MustRegister(&collector{&watcher{newQueue(t), &opt, make(chan struct{}, maxLooks)}, everybody()}, asked.total, asked.seconds)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -73,15 +73,6 @@ func (o *operation) limited(in any) (wait time.Duration, ok bool) {
 // pattern returns the pattern for http.ServeMux.
 func (o *operation) pattern() string { return o.method + " " + Prefix + o.path }
 
-// OperationOf returns the id of the operation with a pattern of http.ServeMux. It returns
-// false for other patterns.
-func OperationOf(pattern string) (id string, ok bool) {
-	if o := byRoute()[pattern]; o != nil {
-		return o.ID, true
-	}
-	return "", false
-}
-
 // byRoute contains the operations by route and by pattern.
 var byRoute = sync.OnceValue(func() map[string]*operation {
 	all := make(map[string]*operation)
