@@ -9,11 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,13 +43,13 @@ describe the job:
 
 COMMAND prints to the standard output of work. With --json it prints to standard error, and
 standard output gets an object for each job. The last line of standard error becomes the
-reason of a failed attempt, if the server keeps reasons.
+reason of a failed attempt.
 
 After SIGTERM or SIGINT, work takes no more jobs and waits for the running commands. After
 --stop they get SIGTERM, and their jobs go to other workers. A second signal ends work at
-once: the commands continue, unless they write to a standard error that work reads for a
-reason, and their jobs go to other workers. For shell syntax, use
-sh -c '...' as COMMAND.`
+once: the commands continue, unless they write to standard error, and their jobs go to other
+workers. A child of COMMAND that keeps standard error open can use it for 3 more seconds. For
+shell syntax, use sh -c '...' as COMMAND.`
 
 // statusBury is the exit status that buries a job. qmail uses it for permanent failures.
 const statusBury = 100
@@ -71,19 +69,15 @@ func newWork() *cobra.Command {
 	opt := workOptions{concurrency: 1}
 	var cmd *cobra.Command
 	s := new(session)
-	cmd = s.command("work", "COMMAND [ARG...]", "run a command for each job", func(ctx context.Context, args []string) (err error) {
-		if cmd.ArgsLenAtDash() < 0 {
-			if args, err = s.takeTubes(args); err != nil {
-				return err
-			}
+	cmd = s.command("work", "[ARG...]", "run a command for each job", func(ctx context.Context, args []string) error {
+		tubes := cmd.ArgsLenAtDash() // their number
+		if tubes < 0 || tubes == len(args) {
+			return exit.UsageError("work requires -- and a COMMAND, as in: beanpole work mail -- COMMAND")
 		}
+		s.tubes, args = append(s.tubes, args[:tubes]...), args[tubes:]
 		path, err := exec.LookPath(args[0])
 		if err != nil {
-			hint := ""
-			if len(s.tubes) == 0 {
-				hint = "; name tubes before --, as in: beanpole work mail -- COMMAND"
-			}
-			return exit.UsageError("command %s: %w%s", args[0], errors.Unwrap(err), hint)
+			return exit.UsageError("command %s: %w", args[0], errors.Unwrap(err))
 		}
 		w := &jobRunner{session: s, path: path, args: args}
 		return w.run(ctx, opt)
@@ -92,31 +86,12 @@ func newWork() *cobra.Command {
 	cmd.Long = workLong
 	cmd.Example = "  beanpole work mail -- sendmail -t\n  beanpole work --concurrency 8 urls -- sh -c 'curl -sSfO \"$(cat)\"'"
 	f := cmd.Flags()
-	s.defineTube(cmd, "work on `TUBES`, in addition to the argumentss")
+	s.defineTube(cmd, "work on `TUBES`, in addition to the arguments")
 	f.FuncP("concurrency", "c", "run up to `N` commands at a time (default 1)", flags.IntoCount(&opt.concurrency, "the number of commands"))
 	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job after `N` failed attempts; 0 never does")
 	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0 is unlimited")
 	cliutil.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "after a signal, wait up to this `TIME` for running\ncommands; 0 is unlimited")
-	f.SetInterspersed(false) // options after COMMAND belong to it
 	return cmd
-}
-
-// takeTubes takes the tubes before "--" from the arguments, and returns the command.
-func (s *session) takeTubes(args []string) (command []string, err error) {
-	i := slices.Index(args, "--")
-	if i < 0 {
-		return args, nil
-	}
-	for _, name := range args[:i] {
-		if strings.HasPrefix(name, "-") {
-			return nil, exit.UsageError("option %s must come before the tubes", name)
-		}
-	}
-	s.tubes = append(s.tubes, args[:i]...)
-	if args = args[i+1:]; len(args) == 0 {
-		return nil, exit.UsageError("work requires a COMMAND after --")
-	}
-	return args, nil
 }
 
 // A jobRunner runs a command for each job.
@@ -124,9 +99,6 @@ type jobRunner struct {
 	*session
 	path string
 	args []string // starting with the name
-
-	running atomic.Int64 // number of running commands
-	notes   bool         // the server keeps reasons
 
 	mu sync.Mutex // protects the output
 }
@@ -160,21 +132,10 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { r.sayWaiting(opt.stop) })()
+	defer context.AfterFunc(ctx, func() {
+		r.say("stopping; waiting for running commands; a second signal exits at once")
+	})()
 	return w.Run(ctx)
-}
-
-// sayWaiting explains after the first signal why the program still runs.
-func (r *jobRunner) sayWaiting(stop time.Duration) {
-	n := r.running.Load()
-	if n == 0 {
-		return
-	}
-	most := "without a limit"
-	if stop > 0 {
-		most = "for up to " + stop.String()
-	}
-	r.say("taking no more jobs; waiting for %s %s; a second signal exits at once", cliutil.Count(int(n), "command"), most)
 }
 
 // try checks that the server accepts the connection and the tubes, and returns the tubes.
@@ -188,11 +149,6 @@ func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, er
 	if err := c.Ping(ctx); err != nil {
 		return nil, err
 	}
-	caps, err := c.Caps(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r.notes = slices.Contains(caps, "note")
 	return watchOnly(ctx, c, names)
 }
 
@@ -208,7 +164,12 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	cmd := exec.CommandContext(ctx, r.path) // #nosec G204 -- the command line of the user
 	cmd.Args = r.args
 	cmd.Stdin = bytes.NewReader(j.Body)
-	cmd.Stdout, cmd.Stderr = r.stdout(), os.Stderr
+	cmd.Stdout = os.Stdout // a file, so that nothing is copied
+	if r.JSON {
+		cmd.Stdout = os.Stderr
+	}
+	var last tail
+	cmd.Stderr = io.MultiWriter(os.Stderr, &last)
 	cmd.Env = append(os.Environ(),
 		"BEANPOLE_ADDR="+j.Server,
 		"BEANPOLE_JOB="+strconv.FormatUint(j.ID, 10),
@@ -222,14 +183,12 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
-	r.running.Add(1)
-	reason, err := r.execute(cmd)
-	r.running.Add(-1)
-	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
-		err = nil // the command did not read the whole body
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // a child that still runs has standard error
 	}
 	exit, failed := errors.AsType[*exec.ExitError](err)
-	if failed && reason != "" {
+	if reason := last.line(); failed && reason != "" {
 		err = explainedError{err, reason}
 	}
 	if failed && exit.ExitCode() == statusBury {
@@ -249,72 +208,21 @@ func (e explainedError) Unwrap() error { return e.error }
 // Reason returns the note that the worker sends to the server.
 func (e explainedError) Reason() string { return e.reason }
 
-// execute runs a command and returns the last line of its standard error, if the server
-// keeps reasons. Otherwise standard error is a file, so that nothing is copied.
-func (r *jobRunner) execute(cmd *exec.Cmd) (reason string, err error) {
-	if !r.notes {
-		return "", cmd.Run()
-	}
-	out, in, err := os.Pipe()
-	if err != nil {
-		return "", err
-	}
-	cmd.Stderr = in
-	err = cmd.Start()
-	in.Close()
-	if err != nil {
-		out.Close()
-		return "", err
-	}
-	var last tail
-	copied := make(chan struct{})
-	go func() {
-		defer close(copied)
-		defer out.Close()
-		_, _ = io.Copy(io.MultiWriter(os.Stderr, &last), out)
-	}()
-	err = cmd.Wait()
-	select {
-	case <-copied:
-	case <-time.After(stderrGrace): // a child that still runs has the pipe
-	}
-	return last.line(), err
-}
-
-// stderrGrace is the time to read the last output of a command after its end.
-const stderrGrace = 100 * time.Millisecond
-
 // A tail keeps the last bytes written, up to maxTail.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
+type tail []byte
 
 const maxTail = 4 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	t.text = t.text[max(0, len(t.text)-maxTail):]
+	*t = append(*t, p...)
+	*t = (*t)[max(0, len(*t)-maxTail):]
 	return len(p), nil
 }
 
 // line returns the last line that is not blank.
-func (t *tail) line() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.text))
+func (t tail) line() string {
+	text := strings.TrimSpace(string(t))
 	return text[strings.LastIndexByte(text, '\n')+1:]
-}
-
-// stdout returns the standard output of commands. It is a file, so that nothing is
-// copied.
-func (r *jobRunner) stdout() io.Writer {
-	if r.JSON {
-		return os.Stderr
-	}
-	return os.Stdout
 }
 
 // An outcome is the JSON of a finished job.
