@@ -132,7 +132,6 @@ type batchReserve struct {
 	max     int
 	one     bool // whether a single reserve-batch is sent
 	jobs    []*Job
-	alloc   allocator
 	no      error // first reply without a job
 }
 
@@ -164,7 +163,7 @@ func (t *batchReserve) deleteAlone(ctx context.Context, first, sent int) {
 func (t *batchReserve) send(ctx context.Context) error {
 	c := t.conn
 	// The jobs received before were lost with the connection.
-	t.jobs, t.no, t.alloc = nil, nil, allocator{conn: c, left: t.max}
+	t.jobs, t.no = nil, nil
 	t.n, t.sent, t.answered, t.wait = len(t.ids)+t.reserves(), 0, 0, t.q.wait
 	return c.check(c.stream.pipeline(ctx, &t.batch))
 }
@@ -195,7 +194,7 @@ func (t *batchReserve) takeReply(i int, r *wire.Reply) error {
 		t.deleted(i, err)
 		return nil
 	case r.Kind == wire.Reserved:
-		t.jobs = append(t.jobs, t.alloc.job(r))
+		t.jobs = append(t.jobs, t.conn.job(r))
 		return nil
 	case r.Kind != wire.ReservedBatch || !t.one:
 		no := replyError(r)
@@ -213,16 +212,14 @@ func (t *batchReserve) takeReply(i int, r *wire.Reply) error {
 	if err := s.extendDeadline(0); err != nil { // the wait is over: the jobs follow at once
 		return err
 	}
-	n := int(r.N)
-	t.jobs, t.alloc.left = make([]*Job, 0, n), n
-	for range n {
+	for range r.N {
 		if err := s.read(r); err != nil {
 			return err
 		}
 		if r.Kind != wire.Reserved {
 			return fmt.Errorf("%w: %v in a batch", ErrProtocol, r.Kind)
 		}
-		t.jobs = append(t.jobs, t.alloc.job(r))
+		t.jobs = append(t.jobs, t.conn.job(r))
 	}
 	return nil
 }

@@ -31,8 +31,7 @@
 //     no method for the command use.
 //   - To spread jobs over unrelated servers, not the members of a cluster: [Servers].
 //   - To put, reserve or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
-//     [Conn.DeleteMany] and similar methods. A hundred jobs
-//     take one round trip. [DeleteJobs] deletes jobs that were reserved.
+//     [Conn.DeleteMany] and similar methods. A hundred jobs take one round trip.
 //   - To list, search and move the jobs of a tube: package admin, the API of beanpole.
 //   - In tests: package beanpoletest, a server inside the test.
 //
@@ -53,8 +52,7 @@
 // Every method that sends a command accepts a context. When the context ends, the method
 // returns its cause. A sent command cannot be canceled, so the connection is closed, and
 // the server makes the jobs that it had reserved ready again. Therefore, a canceled
-// reserve loses no job. A reserve whose deadline passes keeps its connection; see
-// [Conn.Reserve].
+// reserve loses no job. [Conn.ReserveTimeout] keeps the connection.
 //
 // # Lost connections
 //

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -135,18 +134,4 @@ func replyError(r *wire.Reply) error {
 // connectError returns the error of a failed connection to a server.
 func connectError(addr string, err error) error {
 	return &Error{Verb: "connect", Addr: withoutToken(addr), Err: err}
-}
-
-// reserveError returns the error of a reserve that failed before it was sent.
-func reserveError(addr string, err error) error {
-	return &Error{Verb: wire.Reserve.String(), Addr: addr, Err: err}
-}
-
-// asTimeout adds [ErrTimedOut] to the error of a reserve if the deadline of its context
-// has passed, unless no server is reachable.
-func asTimeout(ctx context.Context, addr string, err error) error {
-	if err == nil || errors.Is(err, ErrTimedOut) || errors.Is(err, ErrDisconnected) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return err
-	}
-	return reserveError(addr, fmt.Errorf("%w: %w", ErrTimedOut, err))
 }

@@ -251,36 +251,3 @@ func ExampleServers() {
 	// same server: true
 	// first, known as the first: true
 }
-
-// These workers reserve and delete many small jobs at a time.
-func ExampleDeleteJobs() {
-	defer startExample()()
-	ctx := context.Background()
-	pool, err := client.NewPool(addr, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer pool.Close()
-	if _, err := pool.PutMany(ctx, make([]client.NewJob, 250)); err != nil {
-		log.Fatal(err)
-	}
-
-	for {
-		jobs, err := pool.ReserveMany(ctx, 100, 0)
-		if errors.Is(err, client.ErrTimedOut) {
-			break
-		}
-		if err != nil {
-			log.Fatal(err)
-		}
-		// ... the work ...
-		if err := client.DeleteJobs(ctx, jobs); err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println("done:", len(jobs))
-	}
-	// Output:
-	// done: 100
-	// done: 100
-	// done: 50
-}

@@ -24,30 +24,12 @@ type Job struct {
 	// than beanpole get no reason.
 	Reason string
 
-	conn  *Conn
-	lease *lease // lease of a pool; nil if the job is finished or has no pool
+	conn *Conn
+	pool *Pool // nil if the job is finished or was not reserved from a pool
 }
 
 // askedFacts contains the words of want for Job.Facts.
 const askedFacts = wire.Facts(0x673421)
-
-// set sets the job from a reply. The job owns the body.
-func (j *Job) set(c *Conn, r *wire.Reply, body []byte) {
-	*j = Job{ID: r.ID, Body: body, conn: c}
-	if r.Facts == nil || !wire.ParseFacts(r.Facts, &c.facts) {
-		return
-	}
-	j.Facts = &JobStats{
-		ID:       r.ID,
-		State:    StateReserved,
-		Tube:     c.facts.Tube,
-		Priority: uint32(c.facts.Pri),
-		Reserves: c.facts.Reserves,
-		Timeouts: c.facts.Timeouts,
-		Age:      time.Duration(c.facts.Age) * time.Second,
-		TTR:      time.Duration(c.facts.TTR) * time.Second,
-	}
-}
 
 // Server returns the address of the job's server, as passed to [Dial].
 func (j *Job) Server() string { return j.conn.addr }
@@ -95,11 +77,11 @@ func (j *Job) Touch(ctx context.Context) error { return j.conn.Touch(ctx, j.ID) 
 func (j *Job) Stats(ctx context.Context) (*JobStats, error) { return j.conn.StatsJob(ctx, j.ID) }
 
 // Abandon gives up a job that was reserved from a [Pool] or from [Servers] and is not
-// finished. It closes the job's connection, so that the server makes this job and all
-// others of the same ReserveMany ready again. On a finished job, or a job without a pool,
-// it has no effect, so it can be deferred right after a reserve.
+// finished. It closes the job's connection, so that the server makes the job ready again.
+// On a finished job, or a job without a pool, it has no effect, so it can be deferred
+// right after a reserve.
 func (j *Job) Abandon() {
-	if j.lease != nil {
+	if j.pool != nil {
 		j.conn.Close()
 		j.finish(nil)
 	}

@@ -3,10 +3,8 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -82,39 +80,9 @@ var putMany = request{Command: wire.Command{Op: wire.Put}}
 
 // DeleteMany deletes jobs in one round trip, or a few if there are thousands. The error
 // is a [BatchError] with the error of each failed delete, as [Conn.Delete] returns it.
-// Use [DeleteJobs] for jobs that a [Pool] has reserved.
+// Jobs must not be reserved by another connection.
 func (c *commands) DeleteMany(ctx context.Context, ids []uint64) error {
 	return c.askMany(ctx, len(ids), func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, ids[i], wire.Deleted }, nil)
-}
-
-// DeleteJobs deletes reserved jobs of a [Conn] or a [Pool], in one round trip per
-// connection, or a few if there are thousands. The error is a [BatchError] with the error
-// of each failed delete, as [Job.Delete] returns it.
-func DeleteJobs(ctx context.Context, jobs []*Job) error {
-	byConn := make(map[*Conn][]int) // indexes in jobs
-	for i, j := range jobs {
-		byConn[j.conn] = append(byConn[j.conn], i)
-	}
-	errs := make([]error, len(jobs))
-	var wg sync.WaitGroup
-	for c, places := range byConn {
-		wg.Go(func() {
-			ids := make([]uint64, len(places))
-			for k, i := range places {
-				ids[k] = jobs[i].ID
-			}
-			err := c.DeleteMany(ctx, ids)
-			batch, ok := errors.AsType[*BatchError](err)
-			for k, i := range places {
-				if ok {
-					err = batch.Errs[k]
-				}
-				errs[i] = jobs[i].finish(err)
-			}
-		})
-	}
-	wg.Wait()
-	return batchError(errs)
 }
 
 // StatsTubeMany is [Conn.StatsTube] for many tubes, in one round trip or a few. The
@@ -202,44 +170,4 @@ func (c *Conn) many(ctx context.Context, errs []error, maybe int, tube string, b
 			}
 		}
 	}
-}
-
-// An allocator allocates the jobs of a batch, several at a time.
-type allocator struct {
-	conn *Conn
-	left int // maximum number of further jobs
-	jobs []Job
-	mem  arena
-}
-
-const (
-	jobsAtOnce  = 64
-	bytesAtOnce = 16 << 10 // memory that a single kept job can keep alive
-)
-
-func (a *allocator) job(r *wire.Reply) *Job {
-	if len(a.jobs) == 0 {
-		a.jobs = make([]Job, min(max(a.left, 1), jobsAtOnce))
-	}
-	job := &a.jobs[0]
-	a.jobs = a.jobs[1:]
-	job.set(a.conn, r, a.mem.copy(r.Body, a.left))
-	a.left--
-	return job
-}
-
-// An arena provides memory for the bodies of several jobs.
-type arena []byte
-
-// copy copies a body. left is the number of bodies to expect, including this one.
-func (a *arena) copy(body []byte, left int) []byte {
-	if len(body) > bytesAtOnce/4 {
-		return append([]byte(nil), body...)
-	}
-	if len(body) > len(*a) {
-		*a = make([]byte, min(bytesAtOnce, max(left, 1)*len(body)))
-	}
-	n := copy(*a, body)
-	body, *a = (*a)[:n:n], (*a)[n:]
-	return body
 }

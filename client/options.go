@@ -51,8 +51,8 @@ type Options struct {
 	// Timeout limits the time until the reply to a command, in addition to the time that
 	// the command makes the server wait. If the server exceeds it, the client closes the
 	// connection, at most a quarter of the timeout late. 0 means [DefaultTimeout];
-	// [Never] means no limit. A Reserve without a deadline has no limit either; TCP
-	// keep-alive detects a server whose machine has disappeared.
+	// [Never] means no limit. A Reserve has no limit either; TCP keep-alive detects a
+	// server whose machine has disappeared.
 	Timeout time.Duration
 
 	// Reconnect limits the time in which a command without a connection tries to open

@@ -19,7 +19,8 @@ import (
 // A pool sends commands on at most [Options].MaxConns connections at the same time. Each
 // Reserve, and the jobs that it returns, use an additional connection.
 //
-// [Pool.Do] executes commands that depend on a connection, such as a release by id.
+// [Pool.Do] executes commands that depend on a connection, such as a release by id, or a
+// batch of reserved jobs.
 type Pool struct {
 	commands
 
@@ -210,32 +211,16 @@ func (p *Pool) freeSlot() {
 // caller must do one of these. Canceling the context loses no job, and does not affect
 // other jobs of the pool.
 func (p *Pool) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
-	return first(p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.Reserve(ctx)) }))
+	return p.reserve(ctx, tubes, func(c *Conn) (*Job, error) { return c.Reserve(ctx) })
 }
 
 // ReserveTimeout is [Pool.Reserve] with a timeout, like [Conn.ReserveTimeout].
 func (p *Pool) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...string) (*Job, error) {
-	return first(p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.ReserveTimeout(ctx, d)) }))
+	return p.reserve(ctx, tubes, func(c *Conn) (*Job, error) { return c.ReserveTimeout(ctx, d) })
 }
 
-// ReserveMany is [Conn.ReserveMany] for these tubes, or for "default" if there are none.
-// The jobs share one connection until the last of them is finished; [DeleteJobs] deletes
-// all at once.
-func (p *Pool) ReserveMany(ctx context.Context, limit int, d time.Duration, tubes ...string) ([]*Job, error) {
-	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return c.ReserveMany(ctx, limit, d) })
-}
-
-func one(job *Job, err error) ([]*Job, error) { return []*Job{job}, err }
-
-func first(jobs []*Job, err error) (*Job, error) {
-	if err != nil {
-		return nil, err
-	}
-	return jobs[0], nil
-}
-
-// reserve leases a connection to the jobs that f reserves, and returns the jobs.
-func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*Job, error)) ([]*Job, error) {
+// reserve lends a connection to the job that f reserves, and returns the job.
+func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) (*Job, error)) (*Job, error) {
 	c, err := p.take("")
 	if err != nil {
 		return nil, connectError(p.addr, err)
@@ -244,36 +229,24 @@ func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*
 		tubes = []string{defaultTube}
 	}
 	if err = c.WatchOnly(ctx, tubes...); err == nil {
-		var jobs []*Job
-		if jobs, err = f(c); err == nil {
-			l := &lease{pool: p}
-			l.left.Store(int32(len(jobs)))
-			for _, job := range jobs {
-				job.lease = l
-			}
-			return jobs, nil
+		var job *Job
+		if job, err = f(c); err == nil {
+			job.pool = p
+			return job, nil
 		}
 	}
 	p.put(c)
-	return nil, asTimeout(ctx, p.addr, err)
+	return nil, err
 }
 
-// A lease is a connection shared by the reserved jobs of a pool.
-type lease struct {
-	pool *Pool
-	left atomic.Int32 // jobs that are not finished
-}
-
-// finish ends a job's part in its lease, unless err shows that the job is still reserved.
+// finish returns the connection of the job to its pool, unless err shows that the job is
+// still reserved.
 func (j *Job) finish(err error) error {
-	if j.lease == nil || err != nil && !over(err) {
+	if j.pool == nil || err != nil && !over(err) {
 		return err
 	}
-	l := j.lease
-	j.lease = nil
-	if l.left.Add(-1) == 0 {
-		l.pool.put(j.conn)
-	}
+	j.pool.put(j.conn)
+	j.pool = nil
 	return err
 }
 

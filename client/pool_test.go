@@ -40,12 +40,8 @@ func TestPoolCommands(t *testing.T) {
 		}
 		must(t, job.Release(ctx, 0))
 		must(t, p.KickJob(ctx, late))
-		jobs := get(p.ReserveMany(ctx, 5, 0, "mail", "default"))
-		if len(jobs) != 3 {
-			t.Errorf("%d jobs", len(jobs))
-		}
-		for _, job := range jobs {
-			must(t, job.Delete(ctx))
+		for range 3 {
+			must(t, get(p.ReserveTimeout(ctx, 0, "mail", "default")).Delete(ctx))
 		}
 		wantErr(t, second(p.ReserveTimeout(ctx, 0)), client.ErrTimedOut)
 		two := get(p.PutMany(ctx, []client.NewJob{{Tube: "a", Body: []byte("first")}, {}}))
@@ -59,32 +55,6 @@ func TestPoolCommands(t *testing.T) {
 			t.Errorf("%d connections", st.Connections)
 		}
 	})
-}
-
-// Jobs are deleted together, whether they were reserved together or singly, and their
-// connections become idle. Lost jobs are reported.
-func TestDeleteJobs(t *testing.T) {
-	ctx := t.Context()
-	p := newPool(t, start(t), &client.Options{MaxConns: 3})
-	must(t, client.DeleteJobs(ctx, nil))
-	get(p.PutMany(ctx, make([]client.NewJob, 300)))
-	jobs := get(p.ReserveMany(ctx, 298, 0))
-	jobs = append(jobs, get(p.Reserve(ctx)), get(p.Reserve(ctx)))
-	must(t, client.DeleteJobs(ctx, jobs))
-	if st := get(p.Stats(ctx)); st.JobsReady+st.JobsReserved != 0 {
-		t.Errorf("%d jobs are left", st.JobsReady+st.JobsReserved)
-	}
-	get(p.PutMany(ctx, make([]client.NewJob, 3)))
-	jobs = get(p.ReserveMany(ctx, 3, 0))
-	must(t, jobs[1].Delete(ctx))
-	err := client.DeleteJobs(ctx, jobs)
-	batch, ok := errors.AsType[*client.BatchError](err)
-	if !ok || batch.Errs[0] != nil || !errors.Is(batch.Errs[1], client.ErrNotFound) || batch.Errs[2] != nil {
-		t.Errorf("%v", err)
-	}
-	for range 4 { // no slot is still in use
-		must(t, p.Ping(ctx))
-	}
 }
 
 // Each user of a connection finds it in its initial state.

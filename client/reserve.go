@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -12,59 +10,14 @@ import (
 // Reserve reserves the next job of the watched tubes: the job with the smallest priority
 // number and, among equals, the oldest. If there is none, it waits until ctx ends.
 //
-// If ctx has a deadline, the server waits until then, so that the connection is kept when
-// the deadline passes. The error is then both [ErrTimedOut] and context.DeadlineExceeded.
-// The server waits whole seconds; for the remaining fraction of a second, the client
-// polls ten times a second. If ctx is canceled, the connection is closed, and the server
-// makes all jobs ready that this connection has reserved. A connection that holds jobs
-// should therefore reserve with a deadline, or with [Conn.ReserveTimeout].
+// When ctx ends, the connection is closed, and the server makes all jobs ready that this
+// connection has reserved. A connection that holds jobs should therefore reserve with
+// [Conn.ReserveTimeout].
 //
 // [ErrDeadlineSoon] means that the time to run of another job of this connection is about
 // to end: finish, touch or release that job first.
 func (c *Conn) Reserve(ctx context.Context) (*Job, error) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return c.reserve(ctx, &request{Command: wire.Command{Op: wire.Reserve}, want: wire.Reserved, wait: forever})
-	}
-	// The server's reply can arrive shortly after the deadline.
-	late, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(lateAnswer))
-	defer cancel()
-	late, stop := cancelledBy(late, ctx)
-	defer stop()
-	for {
-		whole := (min(time.Until(deadline), longestWait) + lateAnswer/2).Truncate(time.Second)
-		job, err := c.ReserveTimeout(late, max(whole, 0))
-		if !errors.Is(err, ErrTimedOut) {
-			return job, asTimeout(ctx, c.addr, err)
-		}
-		pause := time.NewTimer(pollPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return nil, reserveError(c.addr, fmt.Errorf("%w: %w", ErrTimedOut, context.Cause(ctx)))
-		}
-	}
-}
-
-const (
-	lateAnswer = 100 * time.Millisecond
-	pollPause  = 100 * time.Millisecond
-)
-
-// cancelledBy returns a context that ends when other is canceled, but not at its
-// deadline.
-func cancelledBy(ctx, other context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(other, func() {
-		if !errors.Is(other.Err(), context.DeadlineExceeded) {
-			cancel(context.Cause(other))
-		}
-	})
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
+	return c.reserve(ctx, &request{Command: wire.Command{Op: wire.Reserve}, want: wire.Reserved, wait: forever})
 }
 
 // ReserveTimeout is [Conn.Reserve] with a timeout that the server enforces. It waits up
@@ -98,9 +51,20 @@ func (c *Conn) reserve(ctx context.Context, q *request) (*Job, error) {
 	return c.job(&r), nil
 }
 
-// job returns the job of a reply.
+// job returns the job of a reply. The job owns its body.
 func (c *Conn) job(r *wire.Reply) *Job {
-	j := new(Job)
-	j.set(c, r, append(make([]byte, 0, len(r.Body)), r.Body...))
+	j := &Job{ID: r.ID, Body: append(make([]byte, 0, len(r.Body)), r.Body...), conn: c}
+	if r.Facts != nil && wire.ParseFacts(r.Facts, &c.facts) {
+		j.Facts = &JobStats{
+			ID:       r.ID,
+			State:    StateReserved,
+			Tube:     c.facts.Tube,
+			Priority: uint32(c.facts.Pri),
+			Reserves: c.facts.Reserves,
+			Timeouts: c.facts.Timeouts,
+			Age:      time.Duration(c.facts.Age) * time.Second,
+			TTR:      time.Duration(c.facts.TTR) * time.Second,
+		}
+	}
 	return j
 }

@@ -80,37 +80,6 @@ func TestCancelRace(t *testing.T) {
 	}
 }
 
-// A deadline is met, and the connection keeps its jobs.
-func TestReserveDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
-		c := dial(t, srv.Addr, opt)
-		get(c.Put(t.Context(), client.NewJob{TTR: time.Hour}))
-		held := get(c.Reserve(t.Context()))
-		for _, d := range []time.Duration{300 * time.Millisecond, time.Second, 2500 * time.Millisecond} {
-			began := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), d)
-			_, err := c.Reserve(ctx)
-			cancel()
-			wantErr(t, err, client.ErrTimedOut)
-			wantErr(t, err, context.DeadlineExceeded)
-			if took := time.Since(began); took < d || took > d+time.Millisecond {
-				t.Errorf("a deadline after %v took %v", d, took)
-			}
-		}
-		// A job in the last fraction of a second is returned.
-		get(dial(t, srv.Addr, opt).Put(t.Context(), client.NewJob{Delay: time.Second}))
-		time.Sleep(600 * time.Millisecond) // of fake time
-		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
-		defer cancel()
-		began := time.Now()
-		get(c.Reserve(ctx))
-		if took := time.Since(began); took > 510*time.Millisecond {
-			t.Errorf("took %v", took)
-		}
-		must(t, held.Touch(t.Context()))
-	})
-}
-
 func TestReserveTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		c := dial(t, srv.Addr, opt)
@@ -379,11 +348,6 @@ func TestReserveLongest(t *testing.T) {
 			return second(c.ReserveTimeout(ctx, longest-time.Second))
 		},
 		"many": func(ctx context.Context, c *client.Conn) error { return second(c.ReserveMany(ctx, 3, longest)) },
-		"deadline": func(ctx context.Context, c *client.Conn) error {
-			ctx, cancel := context.WithDeadline(ctx, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
-			defer cancel()
-			return second(c.Reserve(ctx))
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
