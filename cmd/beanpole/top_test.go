@@ -36,8 +36,8 @@ func TestTop(t *testing.T) {
 			runBeanpole(t, "reserve", "--addr", addr, "old", "--bury")
 
 			terminal := startTop(t, addr, "100ms", 100, 14)
-			// TUBE READY AGE RESERVED WAITING WATCHING BURIED PUT/s DEL/s DELAYED
-			terminal.wait(`(?m)^.!mail +1 +\d+s +0 +0 +0 +0 +0 +0 +1$`)
+			// TUBE READY [AGE] RESERVED WAITING WATCHING BURIED PUT/s DEL/s DELAYED
+			terminal.wait(`(?m)^.!mail +1( +\d+s)? +0 +0 +0 +0 +0 +0 +1$`)
 			terminal.wait(`(?m)^. old +0 +0 +0 +0 +1 +0 +0 +0$`)
 			runBeanpole(t, "put", "--addr", addr, "--tube", "old", "worse")
 			runBeanpole(t, "reserve", "--addr", addr, "old", "--bury")
@@ -112,10 +112,10 @@ func TestTopAdmin(t *testing.T) {
 		t.Fatal(err)
 	}
 	terminal.wait(`BURIED \+TIMEOUT +PUT/s`)
-	terminal.wait(`(?m)^..mail +2 +\d+s( +0){4} +\+1 +0 +0$`)
+	terminal.wait(`(?m)^..mail +2( +\d+s)?( +0){4} +\+1 +0 +0$`)
 	release()
 	terminal.wait(`BURIED \+TIMEOUT \+RELEASE +PUT/s`)
-	terminal.wait(`(?m)^..mail +2 +\d+s( +0){4} +\+1 +\+1 +0 +0$`)
+	terminal.wait(`(?m)^..mail +2( +\d+s)?( +0){4} +\+1 +\+1 +0 +0$`)
 }
 
 func startServer(t *testing.T, program, addr string, options ...string) {

@@ -38,6 +38,9 @@ func UntilVar(fs *pflag.FlagSet, p *time.Duration, name, usage string) {
 	})
 }
 
+// OfSeconds returns a number of seconds as a duration.
+func OfSeconds[N int64 | uint32](n N) time.Duration { return time.Duration(n) * time.Second }
+
 // Type implements pflag.Value.
 func (durationValue) Type() string { return "duration" }
 

@@ -100,7 +100,7 @@ var replies = []struct {
 	error
 	name string
 }{
-	{client.ErrDraining, "DRAINING"}, {client.ErrJobTooBig, "JOB_TOO_BIG"}, {client.ErrBuried, "BURIED"}, {client.ErrOutOfMemory, "OUT_OF_MEMORY"},
+	{client.ErrDraining, "DRAINING"}, {client.ErrJobTooBig, "JOB_TOO_BIG"}, {client.ErrBuried, "BURIED"}, {client.ErrOutOfMemory, "OUT_OF_MEMORY; 'beanpole attention' reports limits and the disk"},
 	{client.ErrInternal, "INTERNAL_ERROR"}, {client.ErrUnknownCommand, "UNKNOWN_COMMAND"}, {client.ErrBadFormat, "BAD_FORMAT"},
 }
 
@@ -197,21 +197,4 @@ func unreachableError(addr string, err error) error {
 		why += " (unix:" + addr + " is a socket)"
 	}
 	return exit.WithCode(exit.Disconnected, fmt.Errorf("no server at %s: %s; start one with 'beanpole', or give its address with --addr or BEANPOLE_ADDR", addr, why))
-}
-
-// RefusedBy returns the settings of the limits that have refused commands between two
-// statistics of a server.
-func RefusedBy(now, before *client.ServerStats) (settings []string) {
-	for _, limit := range []struct {
-		setting     string
-		now, before uint64
-	}{
-		{"[[limit]]", now.RefusedByTubeLimit, before.RefusedByTubeLimit}, {"max-memory", now.RefusedByMaxMemory, before.RefusedByMaxMemory},
-		{"max-tubes", now.RefusedByMaxTubes, before.RefusedByMaxTubes}, {"max-watched", now.RefusedByMaxWatched, before.RefusedByMaxWatched},
-	} {
-		if limit.now > limit.before {
-			settings = append(settings, limit.setting)
-		}
-	}
-	return settings
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // A Session holds the options, connections and outputs of a command that uses a server.
@@ -41,7 +39,7 @@ func (s *Session) Command(name, args, short string, run func(ctx context.Context
 		defer stop()
 		context.AfterFunc(ctx, stop) // a second signal ends the program at once
 		s.In, s.Out, s.Err = NewInput(ctx, cmd.InOrStdin()), bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
-		err := s.explain(ctx, cmp.Or(run(ctx, args), s.Out.Flush()))
+		err := s.Server.Explain(ctx, cmp.Or(run(ctx, args), s.Out.Flush()))
 		if s.Conn != nil {
 			s.Conn.Close()
 		}
@@ -55,27 +53,6 @@ func (s *Session) Command(name, args, short string, run func(ctx context.Context
 func (s *Session) Connect(ctx context.Context) (err error) {
 	s.Conn, err = s.Server.Dial(ctx)
 	return err
-}
-
-// explain explains an error. For OUT_OF_MEMORY it adds the limits and the state of the
-// journal.
-func (s *Session) explain(ctx context.Context, err error) error {
-	explained := s.Server.Explain(ctx, err)
-	if !errors.Is(err, client.ErrOutOfMemory) || ctx.Err() != nil || s.Conn == nil {
-		return explained
-	}
-	st, unknown := s.Conn.Stats(ctx)
-	if unknown != nil {
-		return explained
-	}
-	limits := RefusedBy(st, new(client.ServerStats))
-	switch {
-	case st.JournalHealth != "ok" && st.JournalHealth != "":
-		return exit.WithCode(exit.Code(explained), fmt.Errorf("%w; its journal: %s", explained, st.JournalHealth))
-	case len(limits) > 0:
-		return exit.WithCode(exit.Code(explained), fmt.Errorf("%w; limits that have refused commands since its start: %s", explained, strings.Join(limits, ", ")))
-	}
-	return explained
 }
 
 // AdminCommand returns a command that uses the admin API.

@@ -125,9 +125,9 @@ func (s *session) printConnections(found []admin.Connection) error {
 		}
 		var held any
 		if c.HoldingCount > 0 {
-			held = ofSeconds(c.HeldFor)
+			held = cliutil.OfSeconds(c.HeldFor)
 		}
-		return []any{c.ID, c.Address, c.Identity, ofSeconds(c.Age), ofSeconds(c.Idle), c.LastCommand, c.Using, watching, c.HoldingCount, held, activity(c)}
+		return []any{c.ID, c.Address, c.Identity, cliutil.OfSeconds(c.Age), cliutil.OfSeconds(c.Idle), c.LastCommand, c.Using, watching, c.HoldingCount, held, activity(c)}
 	})
 }
 
@@ -135,7 +135,7 @@ func (s *session) printConnections(found []admin.Connection) error {
 func activity(c *admin.Connection) string {
 	switch {
 	case c.Waiting:
-		return "waiting " + ofSeconds(c.Waited).String()
+		return "waiting " + cliutil.OfSeconds(c.Waited).String()
 	case c.Producer && c.Worker:
 		return "producer, worker"
 	case c.Producer:

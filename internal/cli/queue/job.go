@@ -31,8 +31,6 @@ func newJob(id uint64, body []byte, st *client.JobStats) jobjson.Job {
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-func ofSeconds[N int64 | uint32](n N) time.Duration { return time.Duration(n) * time.Second }
-
 // printJob prints a job: as JSON, or as a line with its attributes above its body.
 func (s *session) printJob(j jobjson.Job) error {
 	if s.JSON {
@@ -64,8 +62,8 @@ func describe(j *jobjson.Job) string {
 	if j.Tube == "" {
 		return fmt.Sprintf("job %d", j.ID)
 	}
-	text := fmt.Sprintf("job %d in tube %s: %s, priority %d, age %s, TTR %s", j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), ofSeconds(j.TTR))
-	switch left := ofSeconds(j.TimeLeft); client.State(j.State) {
+	text := fmt.Sprintf("job %d in tube %s: %s, priority %d, age %s, TTR %s", j.ID, j.Tube, j.State, j.Priority, cliutil.OfSeconds(j.Age), cliutil.OfSeconds(j.TTR))
+	switch left := cliutil.OfSeconds(j.TimeLeft); client.State(j.State) {
 	case client.StateDelayed:
 		text += fmt.Sprintf(", ready in %s", left)
 	case client.StateReserved:

@@ -140,7 +140,7 @@ func (l *jobList) add(j *admin.Job) error {
 	}
 	var left, holder any
 	if j.State == "delayed" || j.State == "reserved" {
-		left = ofSeconds(j.TimeLeft)
+		left = cliutil.OfSeconds(j.TimeLeft)
 	}
 	if j.ReservedBy > 0 {
 		holder, l.held = j.ReservedBy, true
@@ -150,7 +150,7 @@ func (l *jobList) add(j *admin.Job) error {
 		text := beginning([]byte(cmp.Or(j.Failure.Reason, j.Failure.Policy, j.Failure.End)))
 		reason, l.fails = text, l.fails || text != ""
 	}
-	l.rows = append(l.rows, []any{j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), left, holder, j.Reserves, reason, j.Size, beginning(j.Bytes())})
+	l.rows = append(l.rows, []any{j.ID, j.Tube, j.State, j.Priority, cliutil.OfSeconds(j.Age), left, holder, j.Reserves, reason, j.Size, beginning(j.Bytes())})
 	return nil
 }
 

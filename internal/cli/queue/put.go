@@ -196,7 +196,7 @@ func (s *session) putSome(ctx context.Context, batch []line) error {
 	jobs := make([]client.NewJob, len(batch))
 	for i := range batch {
 		j := &batch[i].Job
-		jobs[i] = client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: &j.Priority, TTR: ofSeconds(j.TTR), Delay: ofSeconds(jobjson.DelayAgain(j))}
+		jobs[i] = client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: &j.Priority, TTR: cliutil.OfSeconds(j.TTR), Delay: cliutil.OfSeconds(jobjson.DelayAgain(j))}
 	}
 	ids, err := s.Conn.PutMany(ctx, jobs)
 	for _, id := range ids {

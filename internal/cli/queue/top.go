@@ -1,12 +1,10 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/charmbracelet/x/term"
@@ -49,15 +47,12 @@ func newTop() *cobra.Command {
 	return cmd
 }
 
-const topLong = `Watch the tubes of a server: jobs by state, the age of the next job, waiting and watching
-workers, puts and deletes per second. Tubes that need attention come first. The key ? shows
-the keys to sort, filter, show a job, pause, kick and clear.
+const topLong = `Watch the tubes of a server: jobs by state, waiting and watching workers, puts and deletes per
+second. Tubes that need attention come first. The key ? shows the keys to sort, filter, show
+a job, pause, kick and clear.
 
-With the admin API of a beanpole, top also shows findings, timeouts and releases. It connects
-again when the server restarts.`
-
-// agesAtOnce limits the tubes whose next job top looks at in each update.
-const agesAtOnce = 100
+With the admin API of a beanpole, top also shows findings, timeouts, releases and the age of
+the next job. It connects again when the server restarts.`
 
 // A topServer implements top.Server.
 type topServer struct {
@@ -67,12 +62,12 @@ type topServer struct {
 }
 
 // Snapshot implements top.Server.
-func (t *topServer) Snapshot(onScreen []string) (top.Snapshot, error) {
-	snap, err := t.snapshot(onScreen)
+func (t *topServer) Snapshot() (top.Snapshot, error) {
+	snap, err := t.snapshot()
 	return snap, t.Server.Explain(t.ctx, err)
 }
 
-func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
+func (t *topServer) snapshot() (snap top.Snapshot, err error) {
 	st, err := t.Conn.Stats(t.ctx)
 	if err != nil {
 		return snap, err
@@ -86,13 +81,10 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 		return snap, err
 	}
 	tubes, _, err := statsOf(t.ctx, t.Conn, names)
-	if err != nil {
-		return snap, err
-	}
 	for _, st := range tubes {
 		snap.Tubes = append(snap.Tubes, top.Tube{Tube: tubeOf(st)})
 	}
-	return snap, t.ages(snap.Tubes, onScreen)
+	return snap, err
 }
 
 // addTubes adds the tubes and the findings of the admin API.
@@ -102,56 +94,11 @@ func (t *topServer) addTubes(snap *top.Snapshot) error {
 		return err
 	}
 	for i := range tubes {
-		snap.Tubes = append(snap.Tubes, top.Tube{Tube: tubes[i].Tube, AgeKnown: true})
+		snap.Tubes = append(snap.Tubes, top.Tube{Tube: tubes[i].Tube})
 	}
 	attention, err := t.admin.GetAttention(t.ctx, &admin.GetAttention{Limit: 10_000, Each: true})
 	snap.Found = attention.Findings
 	return err
-}
-
-// ages sets the ages of the next jobs of the tubes on the screen, then of the tubes with
-// the most ready jobs.
-func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
-	var most []*top.Tube
-	for i := range tubes {
-		if tubes[i].Jobs.Ready > 0 {
-			most = append(most, &tubes[i])
-		}
-	}
-	seen := make(map[string]int, len(onScreen))
-	for _, name := range onScreen {
-		seen[name] = 1
-	}
-	slices.SortStableFunc(most, func(a, b *top.Tube) int {
-		return cmp.Or(cmp.Compare(seen[b.Name], seen[a.Name]), cmp.Compare(b.Jobs.Ready, a.Jobs.Ready))
-	})
-	if most = most[:min(len(most), agesAtOnce)]; len(most) == 0 {
-		return nil
-	}
-	last := &top.Tube{Tube: admin.Tube{Name: defaultTube}} // so that the tube last used can disappear
-	for _, tb := range append(most, last) {
-		switch age, err := t.age(tb.Name); {
-		case err == nil:
-			tb.OldestReady, tb.AgeKnown = seconds(age), true
-		case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrUnauthorized):
-		default:
-			return err
-		}
-	}
-	return nil
-}
-
-// age returns the age of the next ready job of a tube.
-func (t *topServer) age(tube string) (time.Duration, error) {
-	id, _, err := t.Conn.PeekTube(t.ctx, tube, client.StateReady)
-	if err != nil {
-		return 0, err
-	}
-	st, err := t.Conn.StatsJob(t.ctx, id)
-	if err != nil {
-		return 0, err
-	}
-	return st.Age, nil
 }
 
 // Pause implements top.Server.
@@ -165,14 +112,9 @@ func (t *topServer) Kick(tube string, count int) (int, error) {
 	return n, t.Server.Explain(t.ctx, err)
 }
 
-// sweepBatch limits the jobs that one flush-tube deletes, and so the time that it takes.
-const sweepBatch = 100_000
-
 // Clear implements top.Server.
-func (t *topServer) Clear(tube, state string) (n int, err error) {
-	for more := sweepBatch; more == sweepBatch && err == nil; n += more {
-		more, err = t.Conn.FlushTube(t.ctx, tube, client.State(state), sweepBatch)
-	}
+func (t *topServer) Clear(tube, state string) (int, error) {
+	n, err := t.Conn.FlushTube(t.ctx, tube, client.State(state), client.All)
 	if errors.Is(err, client.ErrUnknownCommand) {
 		return n, errors.New("the server has no flush-tube; only a beanpole can clear a tube")
 	}

@@ -114,7 +114,7 @@ func (s *session) loadTubes(ctx context.Context, names []string) (_ []tube, plai
 		t := &tubes[0]
 		one := health.Tube{
 			Name: t.Name, Ready: t.Jobs.Ready, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed, Buried: t.Jobs.Buried,
-			Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft),
+			Watching: t.Watching, Waiting: t.Waiting, PauseLeft: cliutil.OfSeconds(t.PauseLeft),
 		}
 		t.Why, _ = one.Why()
 	}
@@ -199,7 +199,7 @@ func (s *session) printTubes(tubes []tube, plain bool) error {
 	}
 	err := cliutil.PrintList(&s.Session, tubes, "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL PAUSED", func(t *tube) []any {
 		paused := ""
-		if left := ofSeconds(t.PauseLeft); left >= health.Endless {
+		if left := cliutil.OfSeconds(t.PauseLeft); left >= health.Endless {
 			paused = "yes"
 		} else if left > 0 {
 			paused = left.String()

@@ -29,7 +29,7 @@ func newWorking() *cobra.Command {
 			s.Note("more jobs exist; 'beanpole jobs --find state:reserved --limit 0' lists all")
 		}
 		return cliutil.PrintList(&s.Session, found.Jobs, "ID TUBE:8 CLASS:8 HELD LEFT TOUCHES WORKER:8 ARGUMENTS:10", func(j *admin.ReservedJob) []any {
-			return []any{j.ID, j.Tube, j.Class, ofSeconds(j.Held), ofSeconds(j.TimeLeft), j.Touches, cmp.Or(j.Identity, j.Address), j.Arguments}
+			return []any{j.ID, j.Tube, j.Class, cliutil.OfSeconds(j.Held), cliutil.OfSeconds(j.TimeLeft), j.Touches, cmp.Or(j.Identity, j.Address), j.Arguments}
 		})
 	})
 	cmd.Example = "  beanpole working --limit 5\n  beanpole working 'mail-*' --json | jq 'select(.held > 600)'"

@@ -30,9 +30,8 @@ func clock() tea.Cmd {
 }
 
 func (m *model) snapshot() tea.Cmd {
-	names := m.onScreen()
 	return func() tea.Msg {
-		snap, err := m.server.Snapshot(names)
+		snap, err := m.server.Snapshot()
 		return snapshotMsg{snap, err}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
@@ -14,7 +15,7 @@ import (
 func (t *Tube) look(over time.Duration) {
 	one := health.Tube{
 		Name: t.Name, Ready: t.Jobs.Ready, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed, Buried: t.Jobs.Buried,
-		Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft), Counted: health.Counts{Over: over, Buried: t.buriedMore},
+		Watching: t.Watching, Waiting: t.Waiting, PauseLeft: cliutil.OfSeconds(t.PauseLeft), Counted: health.Counts{Over: over, Buried: t.buriedMore},
 	}
 	t.found = one.Findings(nil)
 	slices.SortFunc(t.found, func(a, b health.Finding) int { return health.Compare(&a, &b) })

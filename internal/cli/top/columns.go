@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // A column of the table of tubes.
@@ -30,12 +32,7 @@ var columns = []column{
 	{title: "!", width: 2, cell: (*Tube).mark, less: worseFirst},
 	{title: "TUBE", cell: func(t *Tube) string { return t.Name }, less: func(*Tube, *Tube) int { return 0 }},
 	by("READY", 7, count, func(t *Tube) uint64 { return t.Jobs.Ready }),
-	by("AGE", 7, age, func(t *Tube) time.Duration {
-		if t.Jobs.Ready == 0 || !t.AgeKnown {
-			return unknown
-		}
-		return ofSeconds(t.OldestReady)
-	}),
+	ifAny("AGE", 7, ageIfAny, func(t *Tube) int64 { return t.OldestReady }),
 	by("RESERVED", 9, count, func(t *Tube) uint64 { return t.Jobs.Reserved }),
 	by("WAITING", 8, count, func(t *Tube) uint64 { return t.Waiting }),
 	by("WATCHING", 9, count, func(t *Tube) uint64 { return t.Watching }),
@@ -43,7 +40,7 @@ var columns = []column{
 	ifAny("+BURIED", 8, grown, func(t *Tube) int64 { return t.buriedMore }),
 	ifAny("+TIMEOUT", 9, grown, func(t *Tube) int64 { return int64(t.timeoutsMore) }),
 	ifAny("+RELEASE", 9, grown, func(t *Tube) int64 { return int64(t.releasesMore) }),
-	ifAny("PAUSED", 7, func(d time.Duration) string { return age(cmp.Or(d, unknown)) }, func(t *Tube) time.Duration { return ofSeconds(t.PauseLeft) }),
+	ifAny("PAUSED", 7, ageIfAny, func(t *Tube) int64 { return t.PauseLeft }),
 	by("PUT/s", 7, rate, func(t *Tube) float64 { return t.putRate }),
 	by("DEL/s", 7, rate, func(t *Tube) float64 { return t.deleteRate }),
 	ifAny("BYTES", 7, count, func(t *Tube) uint64 { return t.BodyBytes }),
@@ -65,8 +62,6 @@ func ifAny[V cmp.Ordered](title string, width int, text func(V) string, value fu
 	c.wanted = func(t *Tube) bool { return value(t) != *new(V) }
 	return c
 }
-
-func ofSeconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // count formats a number in at most six characters.
 func count(n uint64) string {
@@ -99,15 +94,18 @@ func rate(r float64) string {
 	return count(uint64(r + 0.5))
 }
 
-// unknown stands for an unknown duration.
-const unknown time.Duration = -1
+// ageIfAny formats seconds like age. It returns "" for 0.
+func ageIfAny(seconds int64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return age(cliutil.OfSeconds(seconds))
+}
 
-// age formats a duration in at most six characters. It returns "" for unknown.
+// age formats a duration in at most six characters.
 func age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
-	case d == unknown:
-		return ""
 	case d < time.Hour:
 		d = d.Round(time.Second)
 	case d < 100*time.Hour:

@@ -18,8 +18,9 @@ func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		return m.answer(k)
 	case m.filter.typing:
 		return m.typeFilter(k)
-	case m.help:
-		return m.helpKey(k)
+	case m.help: // any other key closes it
+		m.help = false
+		return m, nil
 	case m.look != nil:
 		return m.lookKey(k)
 	}
@@ -28,7 +29,7 @@ func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	case "q":
 		return m, tea.Quit
 	case "?", "h":
-		m.help, m.helpTop = true, 0
+		m.help = true
 	case "up", "k":
 		m.moveTo(m.cursor - 1)
 	case "down", "j":
@@ -99,7 +100,7 @@ func (m *model) askToPause(t *Tube) {
 	d, text := pauseFor, fmt.Sprintf("pause %s for %s? Workers get no jobs from it. y/n", t.Name, age(pauseFor))
 	doing, done := "pausing "+t.Name, fmt.Sprintf("%s is paused for %s", t.Name, age(pauseFor))
 	if t.PauseLeft > 0 {
-		d, text = 0, fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, age(ofSeconds(t.PauseLeft)))
+		d, text = 0, fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, ageIfAny(t.PauseLeft))
 		doing, done = "ending the pause of "+t.Name, t.Name+" is no longer paused"
 	}
 	m.ask = &question{t.Name, text, doing, func() (string, error) { return done, m.server.Pause(t.Name, d) }, func(t *Tube) { t.PauseLeft = int64(d / time.Second) }}
@@ -162,19 +163,6 @@ func (m model) answer(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		note, err := q.do()
 		return doneMsg{q, note, err}
 	}
-}
-
-// helpKey handles a key while the help is visible.
-func (m model) helpKey(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
-	switch k.String() {
-	case "up", "k":
-		m.helpTop = max(0, m.helpTop-1)
-	case "down", "j":
-		m.helpTop = max(0, min(m.helpTop+1, len(helpLines)-m.rows()-1))
-	default:
-		m.help = false
-	}
-	return m, nil
 }
 
 // typeFilter handles a key while the filter is edited.

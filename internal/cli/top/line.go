@@ -1,7 +1,6 @@
 package top
 
 import (
-	"strings"
 	"unicode"
 
 	tea "charm.land/bubbletea/v2"
@@ -19,11 +18,6 @@ func (l *line) key(k tea.KeyPressMsg) {
 	case "backspace", "ctrl+h":
 		runes := []rune(l.text)
 		l.text = string(runes[:max(len(runes)-1, 0)])
-	case "ctrl+w":
-		words := strings.TrimRight(l.text, " ")
-		l.text = words[:strings.LastIndex(words, " ")+1]
-	case "ctrl+u":
-		l.text = ""
 	default:
 		l.add(k.Text)
 	}

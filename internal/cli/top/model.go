@@ -17,8 +17,7 @@ import (
 
 // A Tube is the state of a tube at some moment.
 type Tube struct {
-	admin.Tube      // by the protocol, OldestReady is the time since the put of the next job
-	AgeKnown   bool // OldestReady is set
+	admin.Tube // the protocol lacks OldestReady, Timeouts and Releases
 
 	// The view sets these: rates per second since the previous snapshot, and the growth
 	// since the view began.
@@ -45,9 +44,7 @@ type Snapshot struct {
 // A Server is the server that the view shows. Its methods can block and must be safe for
 // concurrent use.
 type Server interface {
-	// Snapshot returns all tubes. Tubes whose names are in onScreen have all values, the
-	// others only those that are cheap to get.
-	Snapshot(onScreen []string) (Snapshot, error)
+	Snapshot() (Snapshot, error)              // returns all tubes
 	Pause(tube string, d time.Duration) error // 0 ends a pause
 	Kick(tube string, count int) (int, error) // kicks buried jobs, otherwise delayed jobs
 	Clear(tube, state string) (int, error)    // delete the jobs of a state
@@ -77,10 +74,9 @@ type model struct {
 	cursor   int    // its place in shown
 	top      int    // the first that fits on the screen
 
-	ask     *question // question that waits for an answer, or nil
-	look    *glance   // open job preview, or nil
-	help    bool
-	helpTop int // the first line that is shown
+	ask  *question // question that waits for an answer, or nil
+	look *glance   // open job preview, or nil
+	help bool
 }
 
 // A question asks the user to confirm a change.
@@ -204,15 +200,7 @@ func (m *model) compare(s *Snapshot) {
 	if m.first == nil {
 		m.first, m.began = new(*s), byName(slices.Clone(s.Tubes))
 	}
-	if s.Found != nil {
-		s.sortFindings()
-	} else {
-		server := health.Server{
-			Journal: s.JournalHealth, Draining: s.Draining, RefusedBy: cliutil.RefusedBy(&s.ServerStats, &m.first.ServerStats),
-			Connections: s.Connections, MaxConnections: s.MaxConnections, Full: s.ConnectionsFull,
-		}
-		s.found = server.Findings(nil)
-	}
+	s.sortFindings()
 	for i := range s.Tubes {
 		t := &s.Tubes[i]
 		old := m.began[t.Name]
@@ -261,15 +249,6 @@ func (m *model) moveTo(line int) {
 	rows := m.rows()
 	m.top = max(0, min(m.top, m.cursor, len(m.shown)-rows))
 	m.top = max(m.top, m.cursor-rows+1)
-}
-
-// onScreen returns the names of the visible tubes.
-func (m *model) onScreen() []string {
-	var names []string
-	for i := m.top; i < min(len(m.shown), m.top+m.rows()); i++ {
-		names = append(names, m.shown[i].Name)
-	}
-	return names
 }
 
 // current returns the tube under the cursor, or nil.

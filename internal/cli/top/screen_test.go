@@ -34,25 +34,23 @@ type fakeServer struct {
 	fail  error
 
 	timeouts uint64
-	onScreen []string // the requested actions
 }
 
 func newFakeServer() *fakeServer {
 	return &fakeServer{now: time.Unix(1e9, 0), tubes: []Tube{
 		{Tube: admin.Tube{Name: "default", TotalJobs: 10, Deletes: 10, Watching: 20}},
-		{Tube: admin.Tube{Name: "mail", Jobs: admin.JobCounts{Ready: 1234, Reserved: 8, Delayed: 20}, Watching: 8, TotalJobs: 100000, Deletes: 98000, OldestReady: 83}, AgeKnown: true},
+		{Tube: admin.Tube{Name: "mail", Jobs: admin.JobCounts{Ready: 1234, Reserved: 8, Delayed: 20}, Watching: 8, TotalJobs: 100000, Deletes: 98000, OldestReady: 83}},
 		{Tube: admin.Tube{Name: "reports", Jobs: admin.JobCounts{Buried: 3}, TotalJobs: 3, Watching: 1}},
-		{Tube: admin.Tube{Name: "thumbnails-of-all-the-pictures-that-were-ever-sent", Jobs: admin.JobCounts{Ready: 12345678}, TotalJobs: 12345678, PauseLeft: 59*60 + 3, OldestReady: 27*3600 + 5*60}, AgeKnown: true},
+		{Tube: admin.Tube{Name: "thumbnails-of-all-the-pictures-that-were-ever-sent", Jobs: admin.JobCounts{Ready: 12345678}, TotalJobs: 12345678, PauseLeft: 59*60 + 3, OldestReady: 27*3600 + 5*60}},
 		{Tube: admin.Tube{Name: "übergrößen", Waiting: 12, Watching: 12, TotalJobs: 7, Deletes: 7}},
 	}}
 }
 
 // Snapshot advances the time by a second, in which 50 jobs were put into mail and 25 were
 // deleted.
-func (f *fakeServer) Snapshot(onScreen []string) (Snapshot, error) {
+func (f *fakeServer) Snapshot() (Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.onScreen = onScreen
 	if f.fail != nil {
 		return Snapshot{}, f.fail
 	}

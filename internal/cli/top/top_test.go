@@ -26,7 +26,7 @@ func TestScreens(t *testing.T) {
 			s.wait("vREADY")
 			s.golden(name("by-ready"))
 			s.press("?")
-			s.wait("any other key: back")
+			s.wait("any key: back")
 			s.golden(name("help"))
 			s.press("x")
 			s.wait("vREADY")
@@ -188,7 +188,7 @@ func TestReportedFindings(t *testing.T) {
 	f.tubes = append(f.tubes, Tube{Tube: admin.Tube{Name: "zz"}}, Tube{Tube: admin.Tube{Name: "silent", Jobs: admin.JobCounts{Ready: 2}}})
 	m := newModel(f, "a", time.Second)
 	m.width = 120
-	s, _ := f.Snapshot(nil)
+	s, _ := f.Snapshot()
 	s.Found = []health.Finding{
 		{Kind: "draining", Severity: health.Warning, Text: "the server drains"},
 		{Kind: "releases", Severity: health.Bad, Tube: "zz", Text: "9 jobs were released"},
@@ -200,29 +200,6 @@ func TestReportedFindings(t *testing.T) {
 		if !strings.Contains(m.plain(), want) {
 			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}
-	}
-}
-
-// Problems of the server itself come before all tubes, including a limit that has refused
-// more since the view began.
-func TestServerTrouble(t *testing.T) {
-	f := newFakeServer()
-	m := newModel(f, "a", time.Second)
-	m.width, m.height = 120, 30
-	look := func(change func(*Snapshot)) []string {
-		s, _ := f.Snapshot(nil)
-		change(&s)
-		next, _ := m.Update(snapshotMsg{s, nil})
-		m = next.(model)
-		return strings.Split(m.plain(), "\n")
-	}
-	before := look(func(s *Snapshot) { s.RefusedByMaxMemory, s.RefusedByMaxTubes = 7, 1 })
-	lines := look(func(s *Snapshot) {
-		s.Draining = true
-		s.RefusedByMaxMemory, s.RefusedByMaxTubes = 8, 1
-	})
-	if want := "the server is draining and rejects new jobs; a limit refused commands in the last 10 min: max-memory"; lines[1] != want || len(lines) != len(before) {
-		t.Errorf("%q, want %q", lines[1], want)
 	}
 }
 
@@ -283,19 +260,6 @@ func TestNotes(t *testing.T) {
 	m.asks()
 	if !strings.Contains(m.plain(), "no such right") {
 		t.Errorf("a snapshot hid the error of an action:\n%s", m.plain())
-	}
-}
-
-// The view requests the tubes on the screen, even with a filter.
-func TestOnScreen(t *testing.T) {
-	f := newFakeServer()
-	m := newModel(f, "a", time.Second)
-	m.asks()
-	m.filter.text = "por"
-	m.arrange()
-	m.snapshot()()
-	if diff := cmp.Diff([]string{"reports"}, f.onScreen); diff != "" {
-		t.Errorf("the server was asked for (- want, + was):\n%s", diff)
 	}
 }
 

@@ -39,10 +39,10 @@ q             quit;   p, K and c ask before they do it
 !         a bad finding, described for the selected tube: jobs are being
           buried, time out or loop, or have no workers; with --admin the
           findings are those of 'beanpole attention'
-AGE       of the next job: since it is ready; without the API, since its put
+AGE       time that the next job has been ready
 WAITING   workers with nothing to do   WATCHING   all that would take its jobs
 +BURIED, +TIMEOUT, +RELEASE   growth since the view began
-          (the last two with --admin, from beanpole)`, "\n")
+          (AGE, +TIMEOUT and +RELEASE with --admin, from beanpole)`, "\n")
 
 // rows returns the number of tubes that fit between the titles and the last line.
 func (m *model) rows() int { return max(1, m.height-m.headLines()-2) }
@@ -67,7 +67,7 @@ func (m *model) screen() string {
 	lines := m.head()
 	switch {
 	case m.help:
-		lines = append(lines, helpLines[m.helpTop:]...)
+		lines = append(lines, helpLines...)
 	case m.look != nil:
 		lines = append(lines, m.lookLines()...)
 	default:
@@ -154,7 +154,7 @@ func (m *model) foot() string {
 	case m.err != nil:
 		return alarming.Styled(m.err.Error())
 	case m.help:
-		return faint.Styled("up, down: scroll   any other key: back")
+		return faint.Styled("any key: back")
 	case m.look != nil:
 		return faint.Styled("left, right: another state   any other key: back")
 	case m.filter.text != "":
