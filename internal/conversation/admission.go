@@ -80,9 +80,6 @@ func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 		c.refuse(cmd.Op.String() + " before auth")
 		c.endInTurn(e, now, ErrUnauthorized)
 		return false
-	case cmd.Fault == wire.FaultRefused:
-		c.refuse(cmd.Op.String(), c.sess.Using())
-		return false
 	case cmd.Fault != wire.None || c.identity.Unrestricted():
 		return true
 	}
@@ -93,36 +90,6 @@ func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 	}
 	c.refuse(cmd.Op.String(), slices.Clone(tubes)...)
 	return false
-}
-
-// smallPut is the maximum size in bytes of a put, including its line, that is buffered
-// for any client until it is complete. A token is shorter.
-const smallPut = 1 << 10
-
-// refusesBody reports whether to discard the body of an incomplete put, because the
-// client has no right to put into the tube that it uses. Commands in progress must not be
-// able to change the right.
-func (c *Conversation) refusesBody() bool {
-	if c.terms == nil || c.locked() || c.parser.Need() <= smallPut {
-		return false
-	}
-	tube := defaultTube
-	if c.sess != nil {
-		tube = c.sess.Using()
-	}
-	return !c.identity.Meets(wire.Put.Need(), tube)
-}
-
-// largePut is the minimum size in bytes of a put, including its line, that a turn checks
-// as soon as the line has arrived. If limits or a draining server refuse it, its body is
-// discarded on arrival.
-const largePut = 66 << 10
-
-// verdicts maps the outcome of a check of a put to its reply.
-var verdicts = map[engine.Outcome]wire.Fault{
-	engine.Draining:    wire.FaultDraining,
-	engine.OutOfMemory: wire.FaultNoRoom,
-	engine.TooBig:      wire.FaultTooBig,
 }
 
 // refuse answers a command for which the client lacks a right.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -160,94 +159,6 @@ func TestTokenIsNoJob(t *testing.T) {
 			}
 			g.end()
 		}
-	}
-}
-
-// A large put that is refused is not buffered until it is complete.
-func TestRefusedPutIsNotKept(t *testing.T) {
-	rules := []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Put}}
-	p := newAdmission(newPolicy(t, rules, "a"))
-	d := newDriver(t)
-	const size = 250_000
-	body := strings.Repeat("x", size)
-	put := fmt.Sprintf("put 0 0 9 %d\n%s\n", size, body)
-	for _, begin := range []struct{ send, want string }{
-		{"", ""},
-		{"auth " + tokenOf("a") + "\n", "AUTHENTICATED\n"},
-		{"auth " + tokenOf("a") + "\nuse mine\nuse default\n", "AUTHENTICATED\nUSING mine\nUNAUTHORIZED\n"},
-	} {
-		g := d.admitted(p)
-		tube := "default"
-		if strings.Contains(begin.send, "mine") {
-			tube = "mine"
-		}
-		most := 0
-		for rest := []byte(strings.ReplaceAll(begin.send+put+"list-tube-used\n", "\n", "\r\n")); len(rest) > 0; {
-			n := min(10_000, len(rest))
-			g.receiveAll(rest[:n])
-			rest = rest[n:]
-			in, _ := g.Memory()
-			most = max(most, in)
-		}
-		if tube == "mine" {
-			g.want(begin.want + "INSERTED 1\nUSING mine\n")
-			continue
-		}
-		g.want(begin.want + "UNAUTHORIZED\nUSING default\n")
-		if most > 64<<10 {
-			t.Errorf("after %q: %d bytes are kept of a put that is refused", begin.send, most)
-		}
-		if n := len(p.refused); n == 0 || p.refused[n-1] != fmt.Sprintf("%q: put default", g.Identity()) {
-			t.Errorf("refused %q", p.refused)
-		}
-		g.end()
-	}
-}
-
-// A large put that limits or draining will refuse is not buffered, and gets the same
-// reply as a small one.
-func TestPutThatLimitsRefuseIsNotKept(t *testing.T) {
-	const size = 250_000
-	for _, test := range []struct {
-		name   string
-		limits engine.Limits
-		drains bool
-		want   string
-	}{
-		{"memory that others have", engine.Limits{Memory: size + 1000}, false, "OUT_OF_MEMORY"},
-		{"memory", engine.Limits{Memory: size}, false, "JOB_TOO_BIG"},
-		{"a tube", engine.Limits{Tube: func(string) engine.TubeLimits { return engine.TubeLimits{Jobs: 1} }}, false, "OUT_OF_MEMORY"},
-		{"bytes of a tube", engine.Limits{Tube: func(string) engine.TubeLimits { return engine.TubeLimits{Bytes: size - 1} }}, false, "JOB_TOO_BIG"},
-		{"draining", engine.Limits{}, true, "DRAINING"},
-		{"none", engine.Limits{}, false, "INSERTED 2"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			d := newDriver(t)
-			g := d.connect()
-			g.send("put 0 0 9 1000\n" + strings.Repeat("x", 1000) + "\n")
-			d.eng.SetLimits(test.limits)
-			if test.drains {
-				d.eng.Drain()
-			}
-			most := 0
-			put := fmt.Sprintf("use default\nput 0 0 9 %d\n%s\nlist-tube-used\n", size, strings.Repeat("x", size))
-			for rest := []byte(strings.ReplaceAll(put, "\n", "\r\n")); len(rest) > 0; {
-				n := min(10_000, len(rest))
-				g.receiveAll(rest[:n])
-				rest = rest[n:]
-				in, _ := g.Memory()
-				most = max(most, in)
-			}
-			g.want("INSERTED 1\nUSING default\n" + test.want + "\nUSING default\n")
-			if kept := most > 128<<10; kept != (test.want == "INSERTED 2") {
-				t.Errorf("%d bytes are kept", most)
-			}
-			d.eng.SetLimits(engine.Limits{})
-			d.eng.Undrain()
-			if g.send("put 0 0 9 1\nx\n"); test.want != "JOB_TOO_BIG" {
-				g.want("INSERTED 3\n") // a refused put costs an id
-			}
-		})
 	}
 }
 

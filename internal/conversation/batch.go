@@ -30,7 +30,6 @@ const (
 	execute   action = iota // execute commands
 	halfClose               // the client ends its input
 	leave                   // end the session
-	checkPut                // check whether the put whose body is about to arrive will be refused
 	expire                  // end the session of a silent client, unless it holds jobs
 )
 
@@ -38,14 +37,13 @@ const (
 type task struct {
 	c        *Conversation
 	do       action
-	from, to int            // the commands are Batch.commands[from:to]; none if a long command continues
-	fresh    []byte         // the driver's buffer with the commands; nil means c.in
-	parsed   int            // number of bytes of that buffer to discard when all commands are executed
-	more     bool           // more complete commands might follow; for expire, the session continues
-	executed int            // number of executed commands
-	ran      bool           // the turn has executed commands
-	outcome  engine.Outcome // result of checkPut
-	promised [2]int         // the replies that depend on the log: Batch.promises[promised[0]:promised[1]]
+	from, to int    // the commands are Batch.commands[from:to]; none if a long command continues
+	fresh    []byte // the driver's buffer with the commands; nil means c.in
+	parsed   int    // number of bytes of that buffer to discard when all commands are executed
+	more     bool   // more complete commands might follow; for expire, the session continues
+	executed int    // number of executed commands
+	ran      bool   // the turn has executed commands
+	promised [2]int // the replies that depend on the log: Batch.promises[promised[0]:promised[1]]
 }
 
 // A command is a parsed command with the position of its end in the input.
@@ -97,8 +95,6 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 			e.HalfClose(t.c.sess)
 		case leave:
 			e.Close(now, t.c.sess)
-		case checkPut:
-			t.outcome = e.CheckPut(t.c.sess.Using(), uint32(t.c.parser.Announced()))
 		case expire:
 			if t.more = t.c.sess.Holds(); !t.more {
 				e.Close(now, t.c.sess)
@@ -142,8 +138,6 @@ func (b *Batch) TurnOver() {
 		case leave:
 			t.c.wait = wait{}
 			t.c.gone()
-		case checkPut:
-			t.c.afterCheck(t)
 		case expire:
 			t.c.expire(t.more)
 		case execute:
@@ -180,25 +174,6 @@ func (b *Batch) keepUnexecuted(t *task) {
 	}
 	t.fresh = nil
 }
-
-// afterCheck keeps the input of a put that a turn has checked, or starts discarding it.
-func (c *Conversation) afterCheck(t *task) {
-	if c.closing.phase == over {
-		c.in.free()
-		return
-	}
-	c.keep(t.fresh, t.parsed)
-	t.fresh = nil
-	if f, refused := verdicts[t.outcome]; refused {
-		c.parser.Refuse(f)
-		c.in.more = !c.in.empty()
-	}
-	c.proceed()
-}
-
-// Continues reports whether the conversation of task i can continue after TurnOver,
-// before the turn is settled.
-func (b *Batch) Continues(i int) bool { return b.tasks[i].do == checkPut || b.tasks[i].do == expire }
 
 // The driver calls Settle when the changes of the turn and of all earlier turns are
 // durable, or have failed to become durable with err. Then the replies can be written.

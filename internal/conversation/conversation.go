@@ -141,12 +141,11 @@ type Conversation struct {
 	client string
 	owner  Owner
 
-	state      State
-	share      uint8 // maximum number of commands in the next turn; reduced if the last turn had no time for all commands
-	putChecked bool  // a turn has checked the put whose body the parser expects
-	closing    closing
-	sess       *engine.Session
-	parser     wire.Parser
+	state   State
+	share   uint8 // maximum number of commands in the next turn; reduced if the last turn had no time for all commands
+	closing closing
+	sess    *engine.Session
+	parser  wire.Parser
 
 	in   input       // received input that is not executed
 	long longCommand // a command that continues in the next turn
@@ -276,21 +275,8 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		t.parsed += n
 		if !ok {
 			b.commands = b.commands[:len(b.commands)-1]
-			if cmd.Op != wire.Put || len(b.commands) > t.from {
-				break
-			}
-			if c.refusesBody() {
-				c.parser.Refuse(wire.FaultRefused)
-				continue
-			}
-			if c.parser.Need() > largePut && !c.putChecked {
-				c.putChecked, t.do, c.state = true, checkPut, Executing
-				b.tasks = append(b.tasks, t)
-				return
-			}
 			break
 		}
-		c.putChecked = false
 		cmd.end = t.parsed
 		b.asked |= 1 << cmd.Op
 		if c.terms != nil {
@@ -299,13 +285,9 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		if c.shared.Trace != nil {
 			c.shared.Trace.Debug("command", "client", c.client, "verb", cmd.Op)
 		}
-		if cmd.identity != nil {
-			t.more = true // refusesBody needs the client's rights after the following commands
-			break
-		}
 	}
 	t.to = len(b.commands)
-	t.more = t.more || t.to-t.from == int(c.share)
+	t.more = t.to-t.from == int(c.share)
 	if t.to > t.from {
 		c.progress.made(now)
 		b.tasks = append(b.tasks, t)

@@ -131,10 +131,6 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	}
 	if cmd.Fault != wire.None {
 		switch cmd.Fault {
-		case wire.FaultDraining, wire.FaultNoRoom: // as in put
-			e.SkipID(c.sess)
-			c.unsuccessful(cmd.Fault.Word())
-			return
 		case wire.FaultNoCRLF:
 			e.SkipID(c.sess)
 		case wire.FaultHTTP:

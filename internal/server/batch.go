@@ -61,11 +61,6 @@ func (l *loop) turn() {
 			}
 			l.unsettled++
 			l.unsynced += r.Len()
-			for i := range r.Len() {
-				if r.Continues(i) {
-					l.proceed(r.Owner(i).(*socket))
-				}
-			}
 		}
 	} else if l.moreDue {
 		l.moreDue = false

@@ -31,7 +31,7 @@ type Command struct {
 	Delay   uint32 // of put, release, pause-tube: in seconds
 	TTR     uint32 // of put: in seconds, as sent (0 is not raised to 1)
 	Timeout uint32 // of reserve-with-timeout, reserve-batch: in seconds, at most MaxTimeout, or Forever
-	Count   uint32 // kick, reserve-batch: the number. list-jobs, flush-tube, move-jobs: the limit, or 0. want: the Facts. FaultNoCRLF and faults with a skipped body: bytes of the body
+	Count   uint32 // kick, reserve-batch: the number. list-jobs, flush-tube, move-jobs: the limit, or 0. want: the Facts. FaultNoCRLF, FaultTooBig: bytes of the body
 	State   State  // of list-jobs, flush-tube, move-jobs
 	Tube    []byte // aliases the input
 	Body    []byte // of put: without CR LF; aliases the input
@@ -42,29 +42,23 @@ type Command struct {
 type Fault uint8
 
 const (
-	None          Fault = iota
-	FaultUnknown        // there is no such verb
-	FaultFormat         // the line is too long, contains a NUL, or has invalid arguments
-	FaultTooBig         // put: the body exceeds Parser.MaxBody and was skipped
-	FaultRefused        // put: no right; see Parser.Refuse. The body was skipped, as with the next two
-	FaultDraining       // put: the server is draining
-	FaultNoRoom         // put: there is no space for the job
-	FaultNoCRLF         // put: no CR LF after the body. As in beanstalkd, the put still uses an id.
-	FaultHTTP           // the line belongs to an HTTP request: the connection must be closed; later input is discarded
+	None         Fault = iota
+	FaultUnknown       // there is no such verb
+	FaultFormat        // the line is too long, contains a NUL, or has invalid arguments
+	FaultTooBig        // put: the body exceeds Parser.MaxBody and was skipped
+	FaultNoCRLF        // put: no CR LF after the body. As in beanstalkd, the put still uses an id.
+	FaultHTTP          // the line belongs to an HTTP request: the connection must be closed; later input is discarded
 )
 
 // Word returns the reply to a fault. None and FaultHTTP have no reply.
 func (f Fault) Word() Word { return faultWords[f] }
 
 var faultWords = [...]Word{
-	None:          0,
-	FaultUnknown:  UnknownCommand,
-	FaultFormat:   BadFormat,
-	FaultTooBig:   JobTooBig,
-	FaultRefused:  Unauthorized,
-	FaultDraining: Draining,
-	FaultNoRoom:   OutOfMemory,
-	FaultNoCRLF:   ExpectedCRLF,
+	None:         0,
+	FaultUnknown: UnknownCommand,
+	FaultFormat:  BadFormat,
+	FaultTooBig:  JobTooBig,
+	FaultNoCRLF:  ExpectedCRLF,
 }
 
 // parseArgs parses the arguments at line[i] into cmd. It returns the index of their end,

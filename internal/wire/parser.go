@@ -39,20 +39,18 @@ type Parser struct {
 	Auth bool
 
 	need int // see Need
-	body int // see Announced
 
 	// The input being discarded. At most one of skip, tooLong and http is set.
 	skip    int64  // number of bytes left of a body, including its CR LF
 	size    uint32 // size of that body
-	refused Fault  // fault of a refused put, if Refuse was called; otherwise the body is too large
 	tooLong bool   // discard the rest of a line that is too long
 	http    bool   // discard everything after FaultHTTP
 }
 
 // Next parses one command at the front of buf into cmd and returns the number of consumed
-// bytes. If ok is false, more input is needed. In that case, cmd is valid only if its Op
-// is a put with a complete line. n can still be more than 0, because bytes were
-// discarded. In the next call, the remaining bytes must be at the front of buf.
+// bytes. If ok is false, more input is needed, and cmd is not valid. n can still be more
+// than 0, because bytes were discarded. In the next call, the remaining bytes must be at
+// the front of buf.
 //
 // If buf has at least MaxLine and Need bytes, Next always makes progress.
 func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
@@ -123,15 +121,6 @@ func (p *Parser) nextLong(buf []byte, cmd *Command, limit int) (n int, ok bool) 
 // end of the line is missing and the size is therefore unknown.
 func (p *Parser) Need() int { return p.need }
 
-// Announced returns the size of the body that Next has requested.
-func (p *Parser) Announced() int { return p.body }
-
-// Refuse makes the parser discard the put whose body Next has requested. Next returns the
-// fault after its last byte.
-func (p *Parser) Refuse(f Fault) {
-	p.skip, p.size, p.refused, p.need = int64(p.need), uint32(p.body), f, 0
-}
-
 // Discarding reports whether the parser is within a line or a body that it discards. The
 // client must then send more input, even if no unread input is left.
 func (p *Parser) Discarding() bool { return p.skip > 0 || p.tooLong }
@@ -193,7 +182,7 @@ func (p *Parser) takeBody(buf []byte, at int, size uint32, cmd *Command) (n int,
 	end := at + int(size)
 	n = end + len(crlf)
 	if len(buf) < n {
-		p.need, p.body = n, int(size)
+		p.need = n
 		return 0, false
 	}
 	if string(buf[end:n]) != crlf {
@@ -204,7 +193,7 @@ func (p *Parser) takeBody(buf []byte, at int, size uint32, cmd *Command) (n int,
 	return n, true
 }
 
-// skipBody discards an unwanted body. The fault is returned after its last byte.
+// skipBody discards a body that is too large. The fault is returned after its last byte.
 func (p *Parser) skipBody(buf []byte, cmd *Command) (n int, ok bool) {
 	n = int(min(p.skip, int64(len(buf))))
 	p.skip -= int64(n)
@@ -212,9 +201,6 @@ func (p *Parser) skipBody(buf []byte, cmd *Command) (n int, ok bool) {
 		return n, false
 	}
 	*cmd = Command{Op: Put, Fault: FaultTooBig, Counted: true, Count: p.size}
-	if p.refused != None {
-		p.refused, cmd.Fault = None, p.refused
-	}
 	return n, true
 }
 

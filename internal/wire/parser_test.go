@@ -352,28 +352,6 @@ func TestMaxBody(t *testing.T) {
 	}
 }
 
-// A refused put is discarded as it arrives, including its line.
-func TestRefuse(t *testing.T) {
-	p := Parser{MaxBody: 1000}
-	put := "put 0 0 9 500\r\n" + strings.Repeat("x", 500) + "\r\n"
-	for cut := len("put 0 0 9 500\r\n"); cut < len(put); cut += 100 {
-		var cmd Command
-		if n, ok := p.Next([]byte(put[:cut]), &cmd); n != 0 || ok || cmd.Op != Put || p.Announced() != 500 {
-			t.Fatalf("after %d bytes: %d, %v, %+v", cut, n, ok, cmd)
-		}
-		p.Refuse(FaultNoRoom)
-		if n, ok := p.Next([]byte(put[:cut]), &cmd); n != cut || ok || !p.Discarding() || p.Need() != 0 {
-			t.Fatalf("refused after %d bytes: %d, %v", cut, n, ok)
-		}
-		rest := put[cut:] + "put 0 0 9 2000\r\n" + strings.Repeat("x", 2000) + "\r\n"
-		got, left := parseAll(t, &p, []byte(rest))
-		want := []Command{{Op: Put, Counted: true, Fault: FaultNoRoom, Count: 500}, {Op: Put, Counted: true, Fault: FaultTooBig, Count: 2000}}
-		if diff := cmp.Diff(want, got); diff != "" || len(left) > 0 {
-			t.Errorf("cut at %d: left %q (-want +got)\n%s", cut, left, diff)
-		}
-	}
-}
-
 // The largest announced size is 4294967295. With its CR LF it exceeds 32 bits.
 func TestSkip4GiB(t *testing.T) {
 	p := Parser{MaxBody: LargestMaxBody}
