@@ -102,7 +102,7 @@ func (c *responderConn) execute() {
 		t := c.used
 		t.puts++
 		t.body = append(t.body[:0], c.cmd.Body...)
-		c.out = wire.AppendInserted(c.out, t.puts)
+		c.out = wire.AppendNumber(c.out, wire.Inserted, t.puts)
 	case wire.Reserve, wire.ReserveTimeout:
 		t := c.watched
 		if t.reserves == t.puts {
@@ -118,9 +118,9 @@ func (c *responderConn) execute() {
 		c.out = wire.AppendUsing(c.out, string(c.cmd.Tube))
 	case wire.Watch:
 		c.watched = c.tube(c.cmd.Tube)
-		c.out = wire.AppendWatching(c.out, 1)
+		c.out = wire.AppendNumber(c.out, wire.Watching, 1)
 	case wire.Ignore:
-		c.out = wire.AppendWatching(c.out, 1)
+		c.out = wire.AppendNumber(c.out, wire.Watching, 1)
 	case wire.PeekReady:
 		c.out = wire.AppendWord(c.out, wire.NotFound)
 	case wire.Quit:

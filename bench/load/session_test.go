@@ -63,7 +63,7 @@ func TestSessionTakesBytesInAnyPieces(t *testing.T) {
 
 // A reply that does not belong to its command or its job is an error.
 func TestSurprises(t *testing.T) {
-	inserted, wrong := wire.AppendInserted(nil, 1), newBody(64)
+	inserted, wrong := wire.AppendNumber(nil, wire.Inserted, 1), newBody(64)
 	wrong[33]++
 	for want, replies := range map[string][][]byte{
 		"unexpected reply to put: \"OUT_OF_MEMORY\"": {wire.AppendWord(nil, wire.OutOfMemory)},

@@ -111,7 +111,7 @@ func (c *Conversation) enter(e *engine.Engine, now int64, cmd *command) {
 	}
 	c.identity, c.stranger = cmd.identity, false
 	if cmd.Op == wire.Put {
-		c.out.bytes = wire.AppendInserted(c.out.bytes, insertedToken)
+		c.out.bytes = wire.AppendNumber(c.out.bytes, wire.Inserted, insertedToken)
 		return
 	}
 	c.word(wire.Authenticated)

@@ -243,7 +243,7 @@ func (c *Conversation) put(e *engine.Engine, now int64, cmd *wire.Command) {
 		c.unsuccessful(outcomeWords[o])
 		return
 	}
-	c.out.bytes = wire.AppendInserted(c.out.bytes, id)
+	c.out.bytes = wire.AppendNumber(c.out.bytes, wire.Inserted, id)
 }
 
 func (c *Conversation) reserve(e *engine.Engine, now, timeout int64) {
@@ -289,7 +289,7 @@ func (c *Conversation) watch(e *engine.Engine, tube []byte) {
 	if c.failed(o) {
 		return
 	}
-	c.out.bytes = wire.AppendWatching(c.out.bytes, n)
+	c.out.bytes = wire.AppendNumber(c.out.bytes, wire.Watching, uint64(n))
 }
 
 func (c *Conversation) ignore(e *engine.Engine, tube []byte) {
@@ -298,5 +298,5 @@ func (c *Conversation) ignore(e *engine.Engine, tube []byte) {
 		c.unsuccessful(wire.NotIgnored)
 		return
 	}
-	c.out.bytes = wire.AppendWatching(c.out.bytes, n)
+	c.out.bytes = wire.AppendNumber(c.out.bytes, wire.Watching, uint64(n))
 }

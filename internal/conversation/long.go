@@ -98,5 +98,5 @@ func (k *kick) answer(c *Conversation) {
 	if k.Kicked > 1 {
 		c.changed(wire.Kick, "tube", k.tube, "count", k.Kicked)
 	}
-	c.out.bytes = wire.AppendKicked(c.out.bytes, uint64(k.Kicked))
+	c.out.bytes = wire.AppendNumber(c.out.bytes, wire.Kicked, uint64(k.Kicked))
 }

@@ -87,7 +87,7 @@ func (l *listing) answer(c *Conversation) {
 		c.out.bytes = wire.AppendOK(c.out.bytes, l.data)
 		return
 	}
-	c.out.bytes = wire.AppendOKStart(c.out.bytes, l.bytes+len(l.data))
+	c.out.bytes = wire.AppendNumber(c.out.bytes, wire.OK, uint64(l.bytes+len(l.data)))
 	c.out.rest = &rest{body: l.full[0], more: append(l.full[1:], l.data)}
 }
 
@@ -97,7 +97,7 @@ type sweep struct {
 	left    uint64         // number of jobs that the sweeps can still process
 	done    uint64         // number of jobs that the previous sweeps have processed
 	refused engine.Outcome
-	append  func(dst []byte, n uint64) []byte // appends the reply
+	reply   wire.Word
 
 	// The arguments of Shared.Changed.
 	command wire.Op
@@ -109,7 +109,7 @@ func (c *Conversation) flushTube(e *engine.Engine, now int64, cmd *wire.Command)
 	if cmd.State != wire.AnyState {
 		states = []engine.State{statesOf[cmd.State]}
 	}
-	w := newSweep(cmd, wire.AppendFlushed)
+	w := newSweep(cmd, wire.Flushed)
 	for _, state := range states {
 		s, o := e.BeginClear(cmd.Tube, state)
 		if c.failed(o) {
@@ -125,13 +125,13 @@ func (c *Conversation) moveJobs(e *engine.Engine, now int64, cmd *wire.Command) 
 	if c.failed(o) {
 		return
 	}
-	w := newSweep(cmd, wire.AppendMoved)
+	w := newSweep(cmd, wire.Moved)
 	w.sweeps = append(w.sweeps, s)
 	c.begin(e, now, w)
 }
 
-func newSweep(cmd *wire.Command, reply func([]byte, uint64) []byte) *sweep {
-	w := &sweep{left: uint64(cmd.Count), append: reply, command: cmd.Op, about: []any{"tube", string(cmd.Tube)}}
+func newSweep(cmd *wire.Command, reply wire.Word) *sweep {
+	w := &sweep{left: uint64(cmd.Count), reply: reply, command: cmd.Op, about: []any{"tube", string(cmd.Tube)}}
 	if cmd.Op == wire.MoveJobs {
 		w.about = append(w.about, "to", string(cmd.Text))
 	}
@@ -167,5 +167,5 @@ func (w *sweep) answer(c *Conversation) {
 	if w.done > 0 {
 		c.changed(w.command, append(w.about, "count", w.done)...)
 	}
-	c.out.bytes = w.append(c.out.bytes, w.done)
+	c.out.bytes = wire.AppendNumber(c.out.bytes, w.reply, w.done)
 }

@@ -164,7 +164,7 @@ func (o *output) batch(jobs []engine.Job, f *want) {
 	for i := range jobs {
 		size += jobLine + len(jobs[i].Body)
 	}
-	o.bytes = wire.AppendReservedBatch(slices.Grow(o.bytes, size), len(jobs))
+	o.bytes = wire.AppendNumber(slices.Grow(o.bytes, size), wire.ReservedBatch, uint64(len(jobs)))
 	for i, j := range jobs {
 		if i < len(jobs)-1 {
 			o.wholeJob(wire.Reserved, j, f)

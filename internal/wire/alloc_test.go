@@ -49,7 +49,7 @@ func TestAllocations(t *testing.T) {
 	}
 	for name, f := range map[string]func(){
 		"AppendCommand":       func() { AppendCommand(buf, &Command{Op: Put, Pri: 1, Delay: 2, TTR: 3, Body: body}) },
-		"AppendInserted":      func() { AppendInserted(buf, 1<<60) },
+		"AppendNumber":        func() { AppendNumber(buf, Inserted, 1<<60) },
 		"AppendJob":           func() { AppendJob(buf, Reserved, 1<<60, body) },
 		"AppendUsing":         func() { AppendUsing(buf, "mail") },
 		"AppendWord":          func() { AppendWord(buf, TimedOut) },

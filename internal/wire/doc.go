@@ -16,7 +16,7 @@
 //			out = wire.AppendWord(out, cmd.Fault.Word())
 //			continue
 //		}
-//		// execute cmd: out = wire.AppendInserted(out, id), ...
+//		// execute cmd: out = wire.AppendNumber(out, wire.Inserted, id), ...
 //	}
 //
 // A client appends commands ([AppendCommand]) and parses replies with [ParseReply],

@@ -66,9 +66,9 @@ func FuzzParseReply(f *testing.F) {
 func appendReply(dst []byte, r *Reply) []byte {
 	switch form := replies[r.Kind].form; {
 	case form == formID, form == formMaybeID && r.ID != 0:
-		return appendNumber(dst, r.Kind, r.ID)
+		return AppendNumber(dst, r.Kind, r.ID)
 	case form == formCount, form == formMaybeCount:
-		return appendNumber(dst, r.Kind, r.N)
+		return AppendNumber(dst, r.Kind, r.N)
 	case form == formTube:
 		return AppendUsing(dst, string(r.Tube))
 	case form == formMaybeBody && r.Body != nil:

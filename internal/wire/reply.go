@@ -49,9 +49,6 @@ const (
 	numWords
 )
 
-// ReplyKind is the name of Word for clients.
-type ReplyKind = Word
-
 // replies is the table of replies, one row per word.
 var replies = [numWords]struct {
 	word string
@@ -124,14 +121,18 @@ var lines, starts = func() (lines, starts [numWords]string) {
 	return lines, starts
 }()
 
-// AppendInserted appends the reply to a put.
-func AppendInserted(dst []byte, id uint64) []byte {
-	return appendNumber(dst, Inserted, id)
+// AppendNumber appends a reply that consists of a word and a number. [ReservedBatch] is
+// followed by n jobs, each appended by AppendJob. [OK] starts a reply with data that is
+// too large to be copied: n bytes and AppendDataEnd must follow.
+func AppendNumber(dst []byte, w Word, n uint64) []byte {
+	dst = append(dst, starts[w]...)
+	dst = strconv.AppendUint(dst, n, 10)
+	return append(dst, crlf...)
 }
 
 // AppendOK appends a reply with data. Dictionaries and lists have their own functions.
 func AppendOK(dst, data []byte) []byte {
-	dst = appendNumber(dst, OK, uint64(len(data)))
+	dst = AppendNumber(dst, OK, uint64(len(data)))
 	dst = append(dst, data...)
 	return append(dst, crlf...)
 }
@@ -144,42 +145,10 @@ func AppendUsing(dst []byte, tube string) []byte {
 	return append(dst, crlf...)
 }
 
-// AppendWatching appends the reply to watch and ignore; n is the number of watched tubes.
-func AppendWatching(dst []byte, n int) []byte {
-	return appendNumber(dst, Watching, uint64(n))
-}
-
-// AppendKicked appends the reply to kick.
-func AppendKicked(dst []byte, n uint64) []byte {
-	return appendNumber(dst, Kicked, n)
-}
-
-// AppendFlushed appends the reply to flush-tube.
-func AppendFlushed(dst []byte, n uint64) []byte {
-	return appendNumber(dst, Flushed, n)
-}
-
-// AppendMoved appends the reply to move-jobs.
-func AppendMoved(dst []byte, n uint64) []byte {
-	return appendNumber(dst, Moved, n)
-}
-
-// AppendReservedBatch starts the reply to reserve-batch. n jobs must follow, each
-// appended by AppendJob.
-func AppendReservedBatch(dst []byte, n int) []byte {
-	return appendNumber(dst, ReservedBatch, uint64(n))
-}
-
 // AppendDeletedBatch appends the reply to delete-batch.
 func AppendDeletedBatch(dst []byte, deleted, notFound uint64) []byte {
 	dst = strconv.AppendUint(append(dst, starts[DeletedBatch]...), deleted, 10)
 	dst = strconv.AppendUint(append(dst, ' '), notFound, 10)
-	return append(dst, crlf...)
-}
-
-func appendNumber(dst []byte, w Word, n uint64) []byte {
-	dst = append(dst, starts[w]...)
-	dst = strconv.AppendUint(dst, n, 10)
 	return append(dst, crlf...)
 }
 
@@ -200,18 +169,12 @@ func AppendJobStart(dst []byte, w Word, id uint64, size int) []byte {
 	return append(dst, crlf...)
 }
 
-// AppendOKStart starts a reply with data that is too large to be copied. The data of size
-// bytes and AppendDataEnd must follow.
-func AppendOKStart(dst []byte, size int) []byte {
-	return appendNumber(dst, OK, uint64(size))
-}
-
 // AppendDataEnd completes a reply whose data was appended separately.
 func AppendDataEnd(dst []byte) []byte { return append(dst, crlf...) }
 
 // A Reply is a reply as received by a client.
 type Reply struct {
-	Kind  ReplyKind
+	Kind  Word
 	ID    uint64 // Inserted, Reserved, Found, and Buried as the reply to a put
 	N     uint64 // number. Watching: tubes. Flushed, Moved, DeletedBatch: jobs. ReservedBatch: Reserved replies that follow. Kicked: jobs, or 1 if the reply has no number
 	Lost  uint64 // DeletedBatch: number of ids without a job that could be deleted

@@ -35,7 +35,7 @@ func openData(dst []byte) []byte {
 // closeData completes the reply that starts at dst[start].
 func closeData(dst []byte, start int) []byte {
 	data := dst[start+len(gap):]
-	dst = appendNumber(dst[:start], OK, uint64(len(data))) // the line fits in the gap
+	dst = AppendNumber(dst[:start], OK, uint64(len(data))) // the line fits in the gap
 	dst = append(dst, data...)                             // closes the rest of the gap
 	return append(dst, crlf...)
 }
@@ -45,7 +45,7 @@ func closeData(dst []byte, start int) []byte {
 // AppendDataEnd, must follow. So a reply of megabytes can be written in parts.
 func AppendListStart(dst []byte, n, size int) []byte {
 	size += len(yamlStart) + n*(len(yamlItem)+len("\n"))
-	dst = appendNumber(dst, OK, uint64(size))
+	dst = AppendNumber(dst, OK, uint64(size))
 	return append(dst, yamlStart...)
 }
 
