@@ -45,7 +45,7 @@ type Conn struct {
 	cause        error         // reason why there is no connection; nil before the first
 	watched      []string      // in the order of Watch
 	lasted       time.Duration // duration of the last connection; 0 if it could not be opened
-	facts        wire.JobFacts // facts of the last job that was sent with facts
+	facts        wire.JobStats // facts of the last job that was sent with facts
 	batchReserve batchReserve  // reused by DeleteAndReserve
 
 	// The state that Close needs while another goroutine has the turn.

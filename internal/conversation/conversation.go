@@ -90,6 +90,7 @@ type Shared struct {
 	unsuccessful [math.MaxUint8 + 1]uint64
 	reserved     []engine.Job
 	claims       []engine.Claim
+	job          wire.JobStats  // scratch
 	engine       *engine.Engine // the engine of the last recorded state
 
 	broken atomic.Uint64 // number of replies that became INTERNAL_ERROR after their turn

@@ -80,7 +80,6 @@ func (c *Conversation) promise(b *Batch, from int, promised bool) {
 const (
 	statsWork    = 110 // stats reads the clocks of the process and formats a hundred values
 	listedWork   = 1   // per job of list-jobs, in addition to the search
-	pieceWork    = 64  // the allocation of a buffer of listPiece bytes
 	namesPerUnit = 16  // names of list-tubes per unit
 )
 
@@ -222,7 +221,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.Want:
 		c.want = nil
 		if cmd.Count != 0 {
-			c.want = &want{facts: wire.Facts(cmd.Count), engine: e}
+			c.want = &want{facts: wire.Facts(cmd.Count), engine: e, job: &c.shared.job}
 		}
 		c.word(wire.OK)
 	case wire.Quit:

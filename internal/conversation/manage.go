@@ -14,9 +14,9 @@ const (
 	// defaultListed is the default number of jobs in a reply to list-jobs.
 	defaultListed = 100
 
-	// maxListed is the maximum number of jobs in such a reply. It keeps a reply below 3
-	// MB.
-	maxListed = 10_000
+	// maxListed is the maximum number of jobs in such a reply. It keeps a reply below 300
+	// KB.
+	maxListed = 1000
 )
 
 // statesOf maps the states of package wire to those of the engine.
@@ -24,15 +24,11 @@ var statesOf = [...]engine.State{
 	wire.StateReady: engine.Ready, wire.StateReserved: engine.Reserved, wire.StateDelayed: engine.Delayed, wire.StateBuried: engine.Buried,
 }
 
-// A listing is the command list-jobs. Its data is built in pieces, because growing a
-// single buffer would copy and clear megabytes in one turn.
+// A listing is the command list-jobs.
 type listing struct {
 	engine.PageSearch
-	job    wire.ListedJob // the next job
-	cursor []byte         // cursor after that job
-	full   [][]byte       // pieces of listPiece bytes or a little more
-	data   []byte         // the last piece
-	bytes  int            // size of full, in bytes
+	cursor []byte // cursor after the last job
+	data   []byte
 }
 
 func (c *Conversation) listJobs(e *engine.Engine, now int64, cmd *wire.Command) {
@@ -55,40 +51,17 @@ func (c *Conversation) listJobs(e *engine.Engine, now int64, cmd *wire.Command) 
 func (l *listing) proceed(c *Conversation, e *engine.Engine, now int64) (more bool) {
 	more = e.ContinuePage(now, &l.PageSearch, func(st engine.JobStats, at engine.Cursor) {
 		l.cursor = at.Append(l.cursor[:0])
-		l.job = wire.ListedJob{
-			ID:       st.ID,
-			Pri:      uint64(st.Pri),
-			Age:      uint64(st.Age),
-			Delay:    uint64(st.Delay),
-			TTR:      uint64(st.TTR),
-			TimeLeft: uint64(st.TimeLeft),
-			Size:     uint64(st.Size),
-			Reserves: uint64(st.Reserves),
-			Timeouts: uint64(st.Timeouts),
-			Releases: uint64(st.Releases),
-			Buries:   uint64(st.Buries),
-			Kicks:    uint64(st.Kicks),
-			Cursor:   l.cursor,
-		}
-		if len(l.data) >= listPiece {
-			e.Charge(pieceWork)
-			l.full, l.bytes = append(l.full, l.data), l.bytes+len(l.data)
-			l.data = make([]byte, 0, listPiece+2*maxListItem)
-		}
+		c.shared.job = jobStats(&st)
 		e.Charge(listedWork)
-		l.data = wire.AppendListed(l.data, &l.job)
+		l.data = wire.AppendListed(l.data, &c.shared.job, l.cursor)
 	})
-	c.long.held = int64(l.bytes+cap(l.data)) + l.Memory()
+	c.long.held = int64(cap(l.data)) + l.Memory()
 	return more
 }
 
 func (l *listing) answer(c *Conversation) {
-	if len(l.full) == 0 {
-		c.out.bytes = wire.AppendOK(c.out.bytes, l.data)
-		return
-	}
-	c.out.bytes = wire.AppendNumber(c.out.bytes, wire.OK, uint64(l.bytes+len(l.data)))
-	c.out.rest = &rest{body: l.full[0], more: append(l.full[1:], l.data)}
+	c.out.bytes = wire.AppendNumber(c.out.bytes, wire.OK, uint64(len(l.data)))
+	c.out.rest = &rest{body: l.data}
 }
 
 // A sweep is the command flush-tube or move-jobs.

@@ -71,8 +71,8 @@ func TestListGoesOnWithoutTheLog(t *testing.T) {
 	}
 	g := d.connect()
 	d.failing = errDisk
-	g.send("list-jobs default ready 2000\n")
-	if n := bytes.Count(g.got.Bytes(), []byte("\n- id: ")); n != 2000 {
+	g.send("list-jobs default ready 1000\n")
+	if n := bytes.Count(g.got.Bytes(), []byte("\n- id: ")); n != 1000 {
 		t.Errorf("%d jobs", n)
 	}
 }

@@ -79,9 +79,6 @@ func (o *output) size() (n int64) {
 		n = int64(len(o.bytes)) // the batch cannot reuse its buffer before they are written
 	}
 	if o.rest != nil {
-		for _, piece := range o.rest.more {
-			n += int64(len(piece))
-		}
 		n += int64(len(o.rest.body) + o.rest.names.Bytes() + nameHeader*o.rest.names.Len())
 	}
 	return n

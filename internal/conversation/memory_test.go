@@ -105,7 +105,7 @@ func TestRepliesCountWhileTheyAreBuilt(t *testing.T) {
 		d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
 		d.eng.ReserveJob(d.now, s, id+1)
 	}
-	for _, command := range []string{"list-jobs default reserved 10000\r\n", strings.Repeat("stats-job 1\r\n", 100)} {
+	for _, command := range []string{"list-jobs default reserved 1000\r\n", strings.Repeat("stats-job 1\r\n", 100)} {
 		clients := make([]*client, 10)
 		for i := range clients {
 			clients[i] = d.connect()

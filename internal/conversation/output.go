@@ -65,12 +65,11 @@ func (o *output) wrote(n int) {
 	}
 }
 
-// A rest is the unwritten end of a reply: names, a large body, or the pieces of a list of
-// jobs. Names are formatted while the client reads them, because the names of 100,000
-// tubes take more than a megabyte.
+// A rest is the unwritten end of a reply: names, a large body, or a list of jobs. Names
+// are formatted while the client reads them, because the names of 100,000 tubes take more
+// than a megabyte.
 type rest struct {
 	body  []byte
-	more  [][]byte // pieces after body
 	names engine.Names
 	next  int
 	piece []byte // buffer for pieces with names
@@ -88,10 +87,6 @@ func (o *output) list(names engine.Names) {
 // continueReply formats the next part of a reply when all earlier parts are written.
 func (o *output) continueReply() {
 	r := o.rest
-	if len(r.more) > 0 {
-		r.body, r.more = r.more[0], r.more[1:]
-		return
-	}
 	if len(o.bytes) == 0 {
 		if r.piece == nil {
 			r.piece = make([]byte, 0, min(r.names.Bytes()+listItem*r.names.Len(), listPiece)+maxListItem)
@@ -111,7 +106,7 @@ func (o *output) continueReply() {
 type want struct {
 	facts  wire.Facts
 	engine *engine.Engine
-	job    wire.JobFacts // facts of the last job
+	job    *wire.JobStats // Shared.job
 }
 
 // job appends a reply with a job. If the body is large, job appends only the part before
@@ -141,16 +136,8 @@ func (o *output) jobStart(w wire.Word, job engine.Job, f *want) {
 		return
 	}
 	st := f.engine.Handed(job.ID)
-	f.job = wire.JobFacts{
-		Tube:     st.Tube,
-		Reserves: uint64(st.Reserves),
-		Timeouts: uint64(st.Timeouts),
-		Age:      uint64(st.Age),
-		Left:     uint64(st.TimeLeft),
-		TTR:      uint64(st.TTR),
-		Pri:      uint64(st.Pri),
-	}
-	o.bytes = wire.AppendFacts(o.bytes, f.facts, &f.job)
+	*f.job = jobStats(&st)
+	o.bytes = wire.AppendFacts(o.bytes, f.facts, f.job)
 }
 
 // jobLine is the maximum size of a job in a batch without its facts and its body, in

@@ -252,7 +252,7 @@ func (c *Conversation) ResumeSession(e *engine.Engine, r *Resumption) {
 		e.ResumeTubes(c.sess, r.using, r.watching)
 	}
 	if r.facts != 0 {
-		c.want = &want{facts: r.facts, engine: e}
+		c.want = &want{facts: r.facts, engine: e, job: &c.shared.job}
 	}
 	e.ResumeRoles(c.sess, r.producer, r.worker)
 	c.record.sess, c.record.changed = c.sess, true

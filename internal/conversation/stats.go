@@ -34,21 +34,26 @@ func (c *Conversation) statsJob(e *engine.Engine, now int64, id uint64) {
 	if c.failed(o) {
 		return
 	}
-	c.out.bytes = wire.AppendJobStats(c.out.bytes, &wire.JobStats{
-		Compat:   c.shared.Compat,
-		ID:       st.ID,
+	c.shared.job = jobStats(&st)
+	c.out.bytes = wire.AppendJobStats(c.out.bytes, &c.shared.job, c.shared.Compat)
+}
+
+func jobStats(st *engine.JobStats) wire.JobStats {
+	return wire.JobStats{
 		Tube:     st.Tube,
 		State:    st.State.String(),
-		Pri:      st.Pri,
-		Age:      st.Age,
-		Delay:    st.Delay,
-		TTR:      st.TTR,
-		TimeLeft: st.TimeLeft,
+		ID:       st.ID,
+		Pri:      uint64(st.Pri),
+		Age:      uint64(st.Age),
+		Delay:    uint64(st.Delay),
+		TTR:      uint64(st.TTR),
+		TimeLeft: uint64(st.TimeLeft),
+		Size:     uint64(st.Size),
 		File:     uint64(st.Segment),
-		Reserves: st.Reserves,
-		Timeouts: st.Timeouts,
-		Releases: st.Releases,
-		Buries:   st.Buries,
-		Kicks:    st.Kicks,
-	})
+		Reserves: uint64(st.Reserves),
+		Timeouts: uint64(st.Timeouts),
+		Releases: uint64(st.Releases),
+		Buries:   uint64(st.Buries),
+		Kicks:    uint64(st.Kicks),
+	}
 }

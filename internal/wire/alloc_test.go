@@ -28,7 +28,7 @@ func TestAllocations(t *testing.T) {
 	var cmd Command
 	var r Reply
 	var s ServerStats
-	var listed ListedJob
+	var job JobStats
 	body := []byte(strings.Repeat("x", 64))
 	buf := make([]byte, 0, 4096)
 	check := func(name string, f func()) {
@@ -56,8 +56,8 @@ func TestAllocations(t *testing.T) {
 		"AppendList in parts": func() { AppendDataEnd(AppendListItem(AppendListStart(buf, 1, 4), "mail")) },
 		"AppendStats":         func() { AppendStats(buf, &s) },
 		"AppendTubeStats":     func() { AppendTubeStats(buf, &TubeStats{}) },
-		"AppendListed":        func() { AppendListed(buf, &listed) },
-		"AppendJobStats":      func() { AppendJobStats(buf, &JobStats{}) },
+		"AppendListed":        func() { AppendListed(buf, &job, nil) },
+		"AppendJobStats":      func() { AppendJobStats(buf, &job, Compat113) },
 	} {
 		check(name, f)
 	}

@@ -31,26 +31,15 @@ func (f Facts) Valid() bool {
 // stats-job.
 var facts = [...]struct {
 	word string
-	of   func(j *JobFacts) *uint64 // nil for the tube
+	of   func(j *JobStats) *uint64 // nil for the tube
 }{
 	1: {"tube", nil},
-	2: {"reserves", func(j *JobFacts) *uint64 { return &j.Reserves }},
-	3: {"timeouts", func(j *JobFacts) *uint64 { return &j.Timeouts }},
-	4: {"age", func(j *JobFacts) *uint64 { return &j.Age }},
-	5: {"left", func(j *JobFacts) *uint64 { return &j.Left }},
-	6: {"ttr", func(j *JobFacts) *uint64 { return &j.TTR }},
-	7: {"pri", func(j *JobFacts) *uint64 { return &j.Pri }},
-}
-
-// JobFacts contains the facts of a job.
-type JobFacts struct {
-	Tube     string
-	Reserves uint64 // number of reservations
-	Timeouts uint64 // number of expired TTRs
-	Age      uint64 // seconds since the put
-	Left     uint64 // whole seconds until a delayed or reserved job becomes ready; otherwise 0
-	TTR      uint64 // seconds
-	Pri      uint64
+	2: {"reserves", func(j *JobStats) *uint64 { return &j.Reserves }},
+	3: {"timeouts", func(j *JobStats) *uint64 { return &j.Timeouts }},
+	4: {"age", func(j *JobStats) *uint64 { return &j.Age }},
+	5: {"left", func(j *JobStats) *uint64 { return &j.TimeLeft }},
+	6: {"ttr", func(j *JobStats) *uint64 { return &j.TTR }},
+	7: {"pri", func(j *JobStats) *uint64 { return &j.Pri }},
 }
 
 // String returns the words of want, separated by spaces.
@@ -99,7 +88,7 @@ func factOf(word []byte) int {
 
 // AppendFacts appends facts of a job to the line at the end of dst, which AppendJobStart
 // has started.
-func AppendFacts(dst []byte, f Facts, j *JobFacts) []byte {
+func AppendFacts(dst []byte, f Facts, j *JobStats) []byte {
 	dst = dst[:len(dst)-len(crlf)]
 	for ; f != 0; f >>= factBits {
 		fact := &facts[f%(1<<factBits)]
@@ -116,7 +105,7 @@ func AppendFacts(dst []byte, f Facts, j *JobFacts) []byte {
 // ParseFacts parses the facts of a reply. It skips unknown words, and returns false if
 // the line contains no facts. It does not copy the name of the tube if j already contains
 // it.
-func ParseFacts(line []byte, j *JobFacts) bool {
+func ParseFacts(line []byte, j *JobStats) bool {
 	for len(line) > 0 {
 		var entry []byte
 		entry, line, _ = bytes.Cut(line, []byte(" "))

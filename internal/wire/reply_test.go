@@ -21,7 +21,7 @@ var replyTests = []struct {
 	{AppendJob(nil, Reserved, 7, []byte("a\r\nb")), "RESERVED 7 4\r\na\r\nb\r\n", Reply{Kind: Reserved, ID: 7, Body: []byte("a\r\nb")}},
 	{AppendJob(nil, Reserved, 7, nil), "RESERVED 7 0\r\n\r\n", Reply{Kind: Reserved, ID: 7, Body: []byte{}}},
 	{AppendJob(nil, Found, 7, []byte("a")), "FOUND 7 1\r\na\r\n", Reply{Kind: Found, ID: 7, Body: []byte("a")}},
-	{AppendDataEnd(AppendFacts(AppendJobStart(nil, Found, 7, 0), 0x21, &JobFacts{Tube: "mail", Reserves: 3})), "FOUND 7 0 tube=mail reserves=3\r\n\r\n",
+	{AppendDataEnd(AppendFacts(AppendJobStart(nil, Found, 7, 0), 0x21, &JobStats{Tube: "mail", Reserves: 3})), "FOUND 7 0 tube=mail reserves=3\r\n\r\n",
 		Reply{Kind: Found, ID: 7, Facts: []byte("tube=mail reserves=3"), Body: []byte{}}},
 	{AppendDataEnd(AppendFacts(AppendJobStart(nil, Reserved, math.MaxUint64, 0), longestFacts, &longestJob)), longestLine + "\r\n",
 		Reply{Kind: Reserved, ID: math.MaxUint64, Facts: []byte(longestLine[strings.Index(longestLine, "tube") : len(longestLine)-2]), Body: []byte{}}},
@@ -62,7 +62,7 @@ var replyTests = []struct {
 const longestFacts = Facts(0x7654321)
 
 var (
-	longestJob  = JobFacts{strings.Repeat("x", MaxTube), math.MaxUint32, math.MaxUint32, math.MaxUint64, math.MaxUint32, math.MaxUint32, math.MaxUint32}
+	longestJob  = JobStats{Tube: strings.Repeat("x", MaxTube), Reserves: math.MaxUint32, Timeouts: math.MaxUint32, Age: math.MaxUint64, TimeLeft: math.MaxUint32, TTR: math.MaxUint32, Pri: math.MaxUint32}
 	longestLine = "RESERVED 18446744073709551615 0 tube=" + strings.Repeat("x", MaxTube) +
 		" reserves=4294967295 timeouts=4294967295 age=18446744073709551615 left=4294967295 ttr=4294967295 pri=4294967295\r\n"
 )
@@ -76,7 +76,7 @@ func TestFacts(t *testing.T) {
 	if n, err := ParseReply([]byte(longestLine+"\r\n"), &r); n == 0 || err != nil {
 		t.Fatal(n, err)
 	}
-	var got JobFacts
+	var got JobStats
 	if !ParseFacts(r.Facts, &got) || got != longestJob {
 		t.Errorf("%+v", got)
 	}
@@ -162,7 +162,7 @@ func TestAppendAppends(t *testing.T) {
 		}
 	}
 	before := []byte("DELETED\r\n")
-	got := AppendJobStats(AppendTubeStats(AppendStats(before, &ServerStats{}), &TubeStats{}), &JobStats{})
+	got := AppendJobStats(AppendTubeStats(AppendStats(before, &ServerStats{}), &TubeStats{}), &JobStats{}, Compat113)
 	var r Reply
 	var kinds []Word
 	for len(got) > 0 {

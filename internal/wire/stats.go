@@ -144,44 +144,6 @@ func AppendTubeStats(dst []byte, s *TubeStats) []byte {
 	return closeData(d, start)
 }
 
-// JobStats contains the values of stats-job. The keys are exactly those of beanstalkd.
-type JobStats struct {
-	Compat Compat // determines the quotes
-
-	ID       uint64
-	Tube     string
-	State    string // ready, reserved, delayed or buried
-	Pri      uint32
-	Age      int64  // seconds since the put
-	Delay    uint32 // seconds, from the last put or release
-	TTR      uint32 // seconds
-	TimeLeft int64  // whole seconds until a delayed or reserved job becomes ready; otherwise 0
-	File     uint64 // number of the segment with the job; 0 without a journal
-
-	Reserves, Timeouts, Releases, Buries, Kicks uint32
-}
-
-// AppendJobStats appends the reply to stats-job.
-func AppendJobStats(dst []byte, s *JobStats) []byte {
-	start := len(dst)
-	d := dict(openData(dst))
-	d.uint("id", s.ID)
-	d.text("tube", s.Tube, s.Compat)
-	d.bare("state", s.State)
-	d.uint("pri", uint64(s.Pri))
-	d.int("age", s.Age)
-	d.uint("delay", uint64(s.Delay))
-	d.uint("ttr", uint64(s.TTR))
-	d.int("time-left", s.TimeLeft)
-	d.uint("file", s.File)
-	d.uint("reserves", uint64(s.Reserves))
-	d.uint("timeouts", uint64(s.Timeouts))
-	d.uint("releases", uint64(s.Releases))
-	d.uint("buries", uint64(s.Buries))
-	d.uint("kicks", uint64(s.Kicks))
-	return closeData(d, start)
-}
-
 // Keys that stats and stats-tube share, in addition to those of jobs.
 const (
 	keyTotalJobs = "total-jobs"

@@ -100,7 +100,7 @@ platform: "x86_64"
 func TestStatsBefore113(t *testing.T) {
 	for _, got := range [][]byte{
 		AppendTubeStats(nil, &TubeStats{Compat: Compat112, Name: "mail"}),
-		AppendJobStats(nil, &JobStats{Compat: Compat112, Tube: "mail"}),
+		AppendJobStats(nil, &JobStats{Tube: "mail"}, Compat112),
 	} {
 		if !bytes.Contains(got, []byte(": mail\n")) || bytes.ContainsRune(got, '"') {
 			t.Errorf("quotes: %s", got)
@@ -134,7 +134,7 @@ func TestAppendJobStats(t *testing.T) {
 	checkReply(t, AppendJobStats(nil, &JobStats{
 		ID: 1, Tube: "mail", State: "delayed", Pri: 5, Age: 3, Delay: 6, TTR: 7, TimeLeft: 4, File: 2,
 		Reserves: 8, Timeouts: 9, Releases: 10, Buries: 11, Kicks: 12,
-	}), `---
+	}, Compat113), `---
 id: 1
 tube: "mail"
 state: delayed

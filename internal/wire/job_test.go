@@ -6,9 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var listedJobs = []ListedJob{
-	{ID: 7, Pri: 1024, Age: 3, Delay: 5, TTR: 60, TimeLeft: 2, Size: 10, Reserves: 6, Timeouts: 1, Releases: 2, Buries: 4, Kicks: 8, Cursor: []byte("40000000000.7")},
-	{ID: 1 << 63, Cursor: []byte("0.1")},
+var listedJobs = []JobStats{
+	{ID: 7, Pri: 1024, Age: 3, Delay: 5, TTR: 60, TimeLeft: 2, Size: 10, Reserves: 6, Timeouts: 1, Releases: 2, Buries: 4, Kicks: 8},
+	{ID: 1 << 63},
 }
 
 const listedText = `---
@@ -42,8 +42,8 @@ const listedText = `---
 
 func TestListed(t *testing.T) {
 	data := AppendListedStart(nil)
-	for i := range listedJobs {
-		data = AppendListed(data, &listedJobs[i])
+	for i, cursor := range []string{"40000000000.7", "0.1"} {
+		data = AppendListed(data, &listedJobs[i], []byte(cursor))
 	}
 	if diff := cmp.Diff(listedText, string(data)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
