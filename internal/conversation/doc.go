@@ -79,10 +79,10 @@
 // # Memory
 //
 // A conversation buffers the input of at most one incomplete command. The buffer grows
-// with the input, not with the size that a put announces. A conversation also buffers up to maxOut bytes of
-// replies and one more reply. A reply refers to a body of at least largeBody bytes
-// instead of copying it, even if the job is deleted. Memory limits the total of all
-// conversations (memory.go).
+// with the input, not with the size that a put announces. A conversation also buffers up
+// to maxOut bytes of replies and one more reply. A reply refers to a body of at least
+// largeBody bytes instead of copying it, even if the job is deleted. Memory limits the
+// total of all conversations (memory.go).
 //
 // Start reading with Conversation in conversation.go, then Batch in batch.go and
 // closing.go; execute.go has a function for each command.
