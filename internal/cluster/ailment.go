@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
-// Ailments are the errors that prevent a member from acknowledging changes or from
-// catching up. Any goroutine can use them.
+// ailments contains the errors that prevent a member from acknowledging changes or from
+// catching up. Any goroutine can use it.
 type ailments struct {
 	mu        sync.Mutex
 	log       error // Raft's log cannot be written

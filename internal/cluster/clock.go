@@ -9,13 +9,13 @@ import (
 )
 
 // clock is the cluster's time, in nanoseconds since 1970. The leader defines it; entries
-// and heartbeats carry it. The next leader continues from there, so that delays keep
-// their lengths when the machines' clocks differ.
+// and heartbeats contain it. The next leader continues from there, so that delays keep
+// their lengths even if the machines' clocks differ.
 type clock struct {
 	now    func() int64 // Options.Now
 	zero   int64        // the cluster's time at which the engine's clock showed 0
 	offset atomic.Int64 // the cluster's time is now() plus this
-	heard  int64        // the last time, on now, at which the leader's time arrived; owned by the raft loop
+	heard  int64        // the last time, on the clock now, at which the leader's time arrived; owned by the raft loop
 }
 
 func (c *clock) time() int64 { return c.now() + c.offset.Load() }
@@ -24,9 +24,9 @@ func (c *clock) time() int64 { return c.now() + c.offset.Load() }
 func (c *clock) engine() int64 { return max(c.time()-c.zero, 0) }
 
 // hear adjusts the clock to the leader's time in a message, in the raft loop. The time is
-// old if the message was slow. Therefore the clock moves forward at once. It moves back
-// by a sixteenth of the passing time, or at once if it is ahead by more than a message's
-// maximum delay.
+// outdated if the message was slow. Therefore, the clock moves forward at once. It moves
+// back by a sixteenth of the passing time, or at once if it is ahead by more than the
+// maximum delay of a message.
 func (c *clock) hear(leaderTime int64, mayBeLate int64) {
 	now := c.now()
 	slower := min(now-c.heard, int64(time.Second)) / 16
@@ -39,7 +39,7 @@ func (c *clock) hear(leaderTime int64, mayBeLate int64) {
 	})
 }
 
-// change updates the offset. Turns and the raft loop both call it.
+// change changes the offset. It is called by turns and by the raft loop.
 func (c *clock) change(to func(before int64) int64) {
 	for {
 		before := c.offset.Load()
@@ -52,7 +52,7 @@ func (c *clock) change(to func(before int64) int64) {
 // mayBeLate returns the maximum age of the time in a leader's message, in nanoseconds.
 func (r *raftLoop) mayBeLate(leader uint64) int64 {
 	switch r.clockSource {
-	case 0: // the clock is only the machine's clock
+	case 0: // so far, the clock is only the machine's clock
 		return 0
 	case leader:
 		return math.MaxInt64
@@ -74,9 +74,9 @@ func (c *clock) notBefore(time int64) {
 // causes a warning.
 const farOff = time.Hour
 
-// agreeOnTime sets the clock of a leader that has received no other leader's time. It
+// agreeOnTime sets the clock of a leader that has not received another leader's time. It
 // uses the clocks of the majority, because this machine's clock could be a day ahead and
-// end all delays.
+// would end all delays.
 func (r *raftLoop) agreeOnTime() {
 	r.clockSource = r.m.opt.Self.ID
 	agreed, known := r.majorityTime()
@@ -91,7 +91,7 @@ func (r *raftLoop) agreeOnTime() {
 }
 
 // majorityTime returns the median of the voters' clocks, or the earlier of the two in the
-// middle. Therefore one wrong clock of three has no effect. known is false unless the
+// middle. Therefore, one wrong clock of three has no effect. known is false unless the
 // clocks of a majority are available.
 func (r *raftLoop) majorityTime() (time int64, known bool) {
 	voters := r.core.Status().Config.Voters[0]

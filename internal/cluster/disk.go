@@ -19,28 +19,28 @@ type disk struct {
 
 	mu    sync.Mutex
 	waits []diskWork
-	begun int64 // start of the batch in progress, on Options.Now, or 0
-	bytes int64 // size of its entries
+	begun int64 // start of the current batch, on Options.Now, or 0
+	bytes int64 // size of the batch's entries
 	wake  chan struct{}
 	used  chan struct{} // signals prepare
 
-	lowOnSpace bool     // the journal has no room for jobs
-	cutTo      uint64   // the journal durably contains the entries up to here
-	pending    []uint64 // indexes of changes of the roles that are not recorded yet; no cut goes beyond the first
+	lowOnSpace bool     // the journal has no space for jobs
+	cutTo      uint64   // the journal durably contains the entries up to this one
+	pending    []uint64 // indexes of role changes that are not recorded yet; no cut goes beyond the first
 
 	warnOnce rate.Sometimes // limits warnings about missing segments; owned by prepare
 }
 
-// diskWork is work that the raft loop requests, in the order of the fields.
+// diskWork is work that the raft loop requests. It is done in the order of the fields.
 type diskWork struct {
 	writes       []core.Write
 	membership   *raftlog.Membership // nil if unchanged
 	removed      bool                // this member was removed
-	fatalReason  string              // the reason why this member must stop for good, or empty
+	fatalReason  string              // the reason why this member must stop permanently, or empty
 	peer         *peerRecord         // nil if unchanged
-	cut          raftlog.Position    // the journal durably has the entries up to here; zero requests no cut
-	minMatch     uint64              // all members have the log up to here
-	minReachable uint64              // all reachable members have the log up to here
+	cut          raftlog.Position    // the journal durably contains the entries up to this one; zero requests no cut
+	minMatch     uint64              // all members have the log up to this entry
+	minReachable uint64              // all reachable members have the log up to this entry
 }
 
 type peerRecord struct {
@@ -84,7 +84,7 @@ func (d *disk) run() {
 	}
 }
 
-// prepare makes segments of the log ahead of time, in its own goroutine, so that appends
+// prepare creates segments of the log in advance, in its own goroutine, so that appends
 // do not wait for new segments.
 func (d *disk) prepare() {
 	for {
@@ -100,8 +100,8 @@ func (d *disk) prepare() {
 }
 
 // write writes a batch and delivers its responses when the batch is durable. It returns
-// false if the member ends. The batch can then be incomplete. Therefore no later batch
-// may be written and no response is delivered.
+// false if the member stops. The batch can then be incomplete. Therefore, no later batch
+// can be written and no response is delivered.
 func (d *disk) write(batch []diskWork) bool {
 	d.setBegun(d.m.opt.Now(), batch)
 	defer d.setBegun(0, nil)
@@ -125,10 +125,11 @@ func (d *disk) write(batch []diskWork) bool {
 	return true
 }
 
-// append appends w. It returns false if nothing may follow: the member has ended or ends
-// with w. A later append could contain an older membership and make it a member again.
+// append appends w. It returns false if no append can follow, because the member has
+// stopped or stops with w. A later append could contain an older membership, which would
+// make the server a member again.
 func (d *disk) append(w diskWork) bool {
-	for _, write := range w.writes { // one at a time, because one can override entries of the previous one
+	for _, write := range w.writes { // one at a time, because a write can override entries of the previous one
 		if s := write.Snapshot; s != nil && !d.try(func() error { return d.restore(s) }) {
 			return false
 		}
@@ -139,7 +140,7 @@ func (d *disk) append(w diskWork) bool {
 	return d.try(func() error { return d.record(w) }) && !w.isLast()
 }
 
-// isLast reports whether the member ends with w.
+// isLast reports whether the member stops with w.
 func (w *diskWork) isLast() bool { return w.removed || w.fatalReason != "" }
 
 // record records all of w except the writes. If it fails, another call completes the
@@ -167,7 +168,7 @@ func (d *disk) record(w diskWork) error {
 	return d.cut(w)
 }
 
-// setLowOnSpace stores whether the journal, which shares the disk, has no room for jobs.
+// setLowOnSpace stores whether the journal, which shares the disk, has no space for jobs.
 func (d *disk) setLowOnSpace(lowOnSpace bool) {
 	d.mu.Lock()
 	d.lowOnSpace = lowOnSpace
@@ -175,7 +176,8 @@ func (d *disk) setLowOnSpace(lowOnSpace bool) {
 	signal(d.wake)
 }
 
-// cut cuts the log as requested, but keeps the entries that other members still need.
+// cut removes entries from the start of the log as requested, but keeps those that other
+// members still need.
 func (d *disk) cut(w diskWork) error {
 	log, keep := d.m.log, d.m.opt.Keep
 	return d.cutAt(min(w.cut.Index, max(w.minMatch, min(w.minReachable, log.Beyond(keep)), log.Beyond(keptNear*keep))))
@@ -192,7 +194,7 @@ func (d *disk) makeRoom() {
 	d.mu.Unlock()
 	log := d.m.log
 	err := d.cutAt(index)
-	for range 2 { // the cut becomes durable first, then the next flush gives Prepare the files to remove
+	for range 2 { // the cut becomes durable first; the next flush passes the files to remove to Prepare
 		err = errors.Join(err, log.Recover(), log.Prepare())
 	}
 	if err != nil {
@@ -218,8 +220,8 @@ const keptNear = 4
 // recoverPause is the pause between two attempts to write after an error.
 const recoverPause = time.Second
 
-// try calls do until it succeeds. Until then the member acknowledges no change. It
-// returns false if the member ends first.
+// try calls do until it succeeds. Until then, the member acknowledges no change. It
+// returns false if the member stops first.
 func (d *disk) try(do func() error) bool {
 	err := do()
 	if err == nil {

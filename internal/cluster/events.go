@@ -20,10 +20,10 @@ type (
 		epoch   uint64
 		entries [][]byte
 	}
-	// asked: a Sync asks whether this member still leads. The loop sets the number of the
-	// question, with lifecycle.mu held.
+	// asked: a Sync asks whether this member is still the leader. The loop sets the
+	// number of the question, with lifecycle.mu held.
 	asked struct{ number *uint64 }
-	// received: a message of another member has arrived.
+	// received: a message from another member has arrived.
 	received struct{ message *raftpb.Message }
 	// finished: a Write of the core is durable, or an Apply is complete.
 	finished struct{ responses []*raftpb.Message }
@@ -38,23 +38,23 @@ type (
 		by  uint64
 		err error
 	}
-	// journalSynced: the journal durably has all entries up to at.
+	// journalSynced: the journal durably contains all entries up to at.
 	journalSynced struct{ at raftlog.Position }
 	// journalBlocked: the journal now refuses jobs, or accepts them again.
 	journalBlocked struct {
-		at      int64 // on Options.Now
+		at      int64 // time on Options.Now
 		blocked bool
 	}
-	// epochSettled: all turns of the epoch that has ended are settled.
+	// epochSettled: all turns of the ended epoch are settled.
 	epochSettled struct{}
-	// engineFollows: the engine has left the epoch that has ended.
+	// engineFollows: the engine has left the ended epoch.
 	engineFollows struct{}
-	// fetched: a snapshot was fetched. It is nil if fetching failed or the snapshot was
+	// fetched: a snapshot was fetched. snapshot is nil if this failed or the snapshot was
 	// dropped.
 	fetched struct{ snapshot *raftpb.Snapshot }
-	// installed: the engine contains the snapshot after which the log begins.
+	// installed: the engine contains the snapshot with which the log starts.
 	installed struct{}
-	// sent: sending a snapshot to another member has ended.
+	// sent: the transfer of a snapshot to another member has ended.
 	sent struct {
 		to  uint64
 		err error
@@ -141,8 +141,8 @@ func (r *raftLoop) step(message *raftpb.Message) {
 }
 
 // cut cuts the log at an entry that is durable in the journal and applied by the core.
-// Both are required: the members' roles in all removed entries must be recorded, and
-// after a start the journal can be ahead of the core.
+// Both are required, because the roles in all removed entries must be recorded, and after
+// a start, the journal can be ahead of the core.
 func (r *raftLoop) cut(at raftlog.Position) {
 	if applied := r.core.Applied(); applied.Index < at.Index {
 		at = applied
@@ -157,8 +157,8 @@ func (r *raftLoop) forgetLeader(id, term uint64) {
 		return
 	}
 	r.m.opt.Logger.Info("the leader's machine refuses connections; electing another leader", "leader", id, "term", term)
-	// The members run for election one after the other: a split vote costs an election
-	// timeout, and each vote needs a sync.
+	// The members run for election one after the other, because a split vote costs an
+	// election timeout, and each vote needs a sync.
 	turn := 0
 	for _, k := range r.members {
 		if k.ID != id && k.ID < r.m.opt.Self.ID {
@@ -173,19 +173,19 @@ const (
 	standEvery = 120 * time.Millisecond
 )
 
-// Step handles a message of another member.
+// Step handles a message from another member.
 func (m *Member) Step(message *raftpb.Message) { m.mail.post(received{message}) }
 
-// Unreachable reports that messages to another member were lost.
+// Unreachable must be called when messages to another member were lost.
 func (m *Member) Unreachable(id uint64) { m.mail.post(unreachable{id}) }
 
-// Rejected reports that another member has answered this member's handshake with an
-// error.
+// Rejected must be called when another member has answered this member's handshake with
+// an error.
 func (m *Member) Rejected(by uint64, err error) { m.mail.post(rejected{by, err}) }
 
-// Refused reports that a member's machine has refused a connection to the address of its
-// last handshake. term is the term at the start of the attempt. A silent leader can be
-// alive and have a lease. A leader whose port is closed has no process. With
+// Refused must be called when a member's machine has refused a connection to the address
+// of its last handshake. term is the term at the start of the attempt. A silent leader
+// can be alive and have a lease, but a leader whose port is closed has no process. With
 // [Options].FastFailover, the other members then elect a leader at once.
 func (m *Member) Refused(id, term uint64) {
 	if m.opt.FastFailover {
@@ -194,19 +194,19 @@ func (m *Member) Refused(id, term uint64) {
 }
 
 // inLoop runs f in the raft loop and waits for it. It returns false if the member has
-// failed or is closed.
+// failed or was closed.
 func (m *Member) inLoop(f func()) bool {
 	done := false
 	ran := make(chan struct{})
 	m.mail.post(func() { f(); done = true; close(ran) })
 	select {
 	case <-ran:
-	case <-m.looped: // f will not run from now on, but might have run
+	case <-m.looped: // f will not run later, but might have run
 	}
 	return done
 }
 
-// A mailbox holds the events that the raft loop has not handled, in order.
+// A mailbox contains the events that the raft loop has not handled, in order.
 type mailbox struct {
 	mu     sync.Mutex
 	events []event
@@ -230,7 +230,8 @@ func (m *mailbox) take() []event {
 	return events
 }
 
-// signal wakes the goroutine that receives from c, which has room for one signal.
+// signal wakes the goroutine that receives from c, which must have a buffer of one
+// element.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

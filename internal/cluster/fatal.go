@@ -10,9 +10,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A member stops for good when it was removed, when its disk was rolled back, or when its
-// directory is a copy. It first records the reason in its log, so that no later start
-// takes part.
+// A member stops permanently when it is removed, when its disk was rolled back, or when
+// its directory is a copy. It first records the reason in its log, so that it never
+// starts again.
 
 // name returns the name of the last start, or 0 if it has none.
 func (h *Handshake) name() uint64 {
@@ -22,9 +22,8 @@ func (h *Handshake) name() uint64 {
 	return h.Names[len(h.Names)-1]
 }
 
-// lacks reports whether a handshake lacks a start of the member that this member has
-// recorded. A restored copy of the disk can have counted as many starts since, but with
-// other names.
+// lacks reports whether a handshake lacks a start that this member has recorded. After a
+// restore of its disk, a member can count as many starts as before, but with other names.
 func (h *Handshake) lacks(known raftlog.Peer) bool {
 	if h.Starts < known.Starts {
 		return true
@@ -47,8 +46,8 @@ func (s *peerTable) endIfUnwanted(by uint64, err error) {
 	}
 }
 
-// copyPatience is the time in which another member must detect that the previous process
-// has ended, in nanoseconds.
+// copyPatience is the time in nanoseconds within which another member must detect that
+// the previous process has ended.
 const copyPatience = 15_000_000_000
 
 // isCopy stops this member if another member has been connected to another process with
@@ -63,8 +62,9 @@ func (s *peerTable) isCopy(by uint64) {
 	}
 }
 
-// contradicted handles a message of a member whose log contradicts this member's log. A
-// follower stops, because the leader's log is the cluster's. Both members log it.
+// contradicted handles a message from a member whose log contradicts this member's log. A
+// follower stops, because the leader's log is the cluster's. Both members log the
+// contradiction.
 func (r *raftLoop) contradicted(message *raftpb.Message) {
 	from := message.GetFrom()
 	if message.GetType() == raftpb.MsgAppResp {
@@ -87,10 +87,10 @@ func isContradiction(message *raftpb.Message) bool {
 	return message.GetType() == raftpb.MsgAppResp && string(message.GetContext()) == contradiction
 }
 
-// leave stops this member for good: it was removed.
+// leave stops this member permanently, because it was removed.
 func (d *disk) leave() { d.add(diskWork{removed: true}) }
 
-// stopWith stops this member for good for the given reason.
+// stopWith stops this member permanently, for the given reason.
 func (d *disk) stopWith(reason string) { d.add(diskWork{fatalReason: reason}) }
 
 // fatalError returns the error for a recorded reason.

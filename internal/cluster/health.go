@@ -8,19 +8,21 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A health decides whether this member's disk lets it lead, and when another member
-// should lead. The raft loop owns it. Times are on Options.Now; 0 stands for never.
+// A health decides whether this member can lead despite the state of its disk, and when
+// another member should lead. The raft loop owns it. Times are on Options.Now; 0 means
+// never.
 type health struct {
-	slowSince      int64            // since this time the disk has been too slow
-	blockedSince   int64            // since this time the journal refuses jobs
-	unblockedSince int64            // since this time it accepts them again, or 0
+	slowSince      int64            // time since which the disk has been too slow
+	blockedSince   int64            // time since which the journal has refused jobs
+	unblockedSince int64            // time since which it has accepted them again, or 0
 	yieldedAt      int64            // time at which the leadership was transferred because of the disk
-	asked          map[uint64]int64 // times at which members were asked to lead because of the journal; deleted when the member leads
+	asked          map[uint64]int64 // times at which members were asked to lead because of the journal; deleted when a member leads
 }
 
 // slowDisk is the time for which a leader's disk can hang or fail before the leader
-// transfers the leadership. After goneDisk it resigns without a successor. Each
-// slowestDisk bytes add a second, which another member's disk would also need.
+// transfers the leadership. After goneDisk, the leader resigns without a successor. Each
+// slowestDisk bytes add a second, because another member's disk would also need that
+// time.
 const (
 	slowDisk    = int64(time.Second)
 	goneDisk    = 3 * int64(time.Second)
@@ -28,7 +30,7 @@ const (
 )
 
 // yieldAgain and askAgain are the pauses before the leader tries again. A transfer
-// disconnects all clients, and a member that has declined would decline again.
+// disturbs all clients, and a member that has declined would decline again.
 const (
 	yieldAgain = 5 * int64(time.Minute) // unless the disk counts as gone
 	askAgain   = 5 * int64(time.Minute)
@@ -42,8 +44,8 @@ func (h *health) observeDisk(now, lasts, bytes int64) {
 	}
 }
 
-// observeJournal records whether the journal accepts jobs. On a full disk it accepts jobs
-// for moments after cleaning. Those moments do not count.
+// observeJournal records whether the journal accepts jobs. On a full disk, the journal
+// accepts jobs briefly after cleaning; these short periods do not count.
 func (h *health) observeJournal(now int64, blocked bool) {
 	switch {
 	case !blocked:
@@ -75,19 +77,19 @@ func (h *health) blocked(now int64) int64 {
 	return now - h.blockedSince
 }
 
-// A candidacy contains the facts, in addition to the disk, that decide whether a leader
-// steps down.
+// A candidacy contains the facts that, in addition to the disk, determine whether a
+// leader steps down.
 type candidacy struct {
 	leader       bool   // this member is Raft's leader
-	active       bool   // it serves clients, or could
+	active       bool   // it serves clients, or could serve them
 	transferring bool   // a transfer is in progress
 	others       bool   // there are other voters
 	best         uint64 // the reachable voter with the longest log, or 0
-	unasked      uint64 // the same among the voters not asked recently
+	unasked      uint64 // the same, among the voters that were not asked recently
 }
 
 // stepDown returns the member that should lead in place of this member, or 0. If silent
-// is set, this member must send nothing, so that the others elect a leader.
+// is true, this member must send no messages, so that the others elect a leader.
 func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	slow, blocked := h.slow(now), h.blocked(now)
 	recently := h.yieldedAt != 0 && now-h.yieldedAt < yieldAgain
@@ -99,7 +101,7 @@ func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	case c.transferring:
 	case slow >= slowDisk && c.active && !recently:
 		return c.best, false
-	case blocked >= slowDisk && c.unasked == 0 && !c.active: // it cannot apply committed entries, so it will never serve
+	case blocked >= slowDisk && c.unasked == 0 && !c.active: // this member cannot apply committed entries, so it will never serve clients
 		return c.best, false
 	case blocked >= slowDisk:
 		return c.unasked, false
@@ -154,18 +156,18 @@ func (r *raftLoop) declinesToLead(message *raftpb.Message) bool {
 	return true
 }
 
-// busy measures the duration of a turn's work on the journal. Ticks sample it, because
-// reading the clock for each change would cost more than the change.
+// busy measures the duration of a turn's work on the journal. Ticks sample the duration,
+// because reading the clock for each change would cost more than the change.
 type busy struct {
-	count atomic.Uint64 // odd during work
+	count atomic.Uint64 // odd while work is in progress
 
 	// The raft loop owns these fields.
-	seen  uint64 // count at the last tick that saw a change
+	seen  uint64 // count at the last tick at which it had changed
 	since int64  // time of that tick, on Options.Now
 }
 
-// begin marks the start of work, until end. It returns false if the work was already
-// marked.
+// begin marks the start of work, which lasts until end. It returns false if work is
+// already marked.
 func (b *busy) begin() bool {
 	if b.count.Load()%2 != 0 {
 		return false

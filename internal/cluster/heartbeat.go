@@ -7,12 +7,12 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A payload follows Raft's context in each heartbeat of a leader:
+// In each heartbeat of a leader, a payload follows Raft's context:
 //
 //	payload := time min-match cut      each 8 bytes
 //
 // time is the cluster's time. min-match is the last entry that all members have. The
-// leader's log begins after cut.
+// leader's log starts after the entry cut.
 const payloadLength = 24
 
 // addPayload adds the payload to outgoing heartbeats.

@@ -21,7 +21,7 @@ func (m *Member) Observe(f func(entry uint64, changes []engine.Change)) error {
 func (m *Member) View(settled bool, f func(*engine.Engine)) (until uint64, err error) {
 	t, whole, decides := &m.turn, false, false
 	look := func(e *engine.Engine, _ int64) {
-		// The engine contains the entries up to applied and, on a leader, its later decisions.
+		// The engine contains the entries up to applied and, on a leader, later changes.
 		if whole = m.currentPhase().applies() && (t.epoch != 0 || t.journal.InFlight() == 0); whole {
 			f(e)
 			until, decides = t.applied.Index, t.epoch != 0

@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Init makes a directory the first member's. The directory can contain the journal of a
-// single server, which must not be running. Init changes no job.
+// Init turns a directory into the first member's directory. It can contain the journal of
+// a single server, which must not be running. Init does not change jobs.
 func Init(fsys vfs.FS, dir string, self raftlog.MemberInfo) error {
 	self.Number = 1
 	if err := CheckInit(fsys, dir); err != nil {
@@ -27,8 +27,8 @@ func Init(fsys vfs.FS, dir string, self raftlog.MemberInfo) error {
 	if !slices.ContainsFunc(names, wal.IsFileName) {
 		return makeLog(fsys, dir, alone(self), raftlog.Position{})
 	}
-	// The log does not contain the jobs of the journal. It begins after an entry that
-	// stands for them, so that other members need a snapshot.
+	// The log does not contain the jobs of the journal. It starts after an entry that
+	// represents them, so that other members need a snapshot.
 	first := raftlog.Position{Index: 1, Term: 1}
 	if err := makeLog(fsys, dir, alone(self), first); err != nil {
 		return err
@@ -47,7 +47,7 @@ func alone(self raftlog.MemberInfo) raftlog.Membership {
 // belongs to a cluster member.
 func CheckInit(fsys vfs.FS, dir string) error {
 	at, err := appliedOf(fsys, dir)
-	if err == nil && at.Index > 1 { // 1: an Init was interrupted
+	if err == nil && at.Index > 1 { // if it is 1, an Init was interrupted
 		err = journal.ErrOfMember
 	}
 	if err != nil {
@@ -56,19 +56,20 @@ func CheckInit(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// appliedOf returns the last entry whose changes a journal contains, as recorded in it.
+// appliedOf returns the last entry whose changes a journal contains.
 func appliedOf(fsys vfs.FS, dir string) (raftlog.Position, error) {
 	_, at, err := journal.ReadApplied(fsys, dir)
 	return raftlog.Position{Index: at.Index, Term: at.Term}, err
 }
 
-// Release converts the journal of the last, stopped member into a single server's.
+// Release converts the journal of the last, stopped member into a single server's
+// journal.
 func Release(fsys vfs.FS, dir string) error {
 	_, err := journal.Release(fsys, dir)
 	return err
 }
 
-// IsUnused reports whether the journal in a directory has no record.
+// IsUnused reports whether the journal in a directory has no records.
 func IsUnused(fsys vfs.FS, dir string) (bool, error) {
 	used := errors.New("used")
 	_, err := journal.Dump(fsys, dir, func(journal.Entry) error { return used })
@@ -78,13 +79,13 @@ func IsUnused(fsys vfs.FS, dir string) (bool, error) {
 	return err == nil, err
 }
 
-// Join makes an empty directory the directory of a member that was added to a cluster.
-// with comes from an existing member; see [Member.Membership].
+// Join turns an empty directory into the directory of a member that was added to a
+// cluster. with is an existing member's [Member.Membership].
 func Join(fsys vfs.FS, dir string, with raftlog.Membership) error {
 	return makeLog(fsys, dir, with, raftlog.Position{})
 }
 
-// makeLog makes the log of a new member in its existing directory.
+// makeLog creates the log of a new member in its existing directory.
 func makeLog(fsys vfs.FS, dir string, with raftlog.Membership, from raftlog.Position) (err error) {
 	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A snapshot is stored as the files of a journal, next to the member's own journal and
+// A snapshot is stored as the files of a journal, next to the member's own journal but
 // with other names (staged). When all files are durable, the commit marker is written.
-// The log decides whether the snapshot is installed: if the log was cut at the end of the
-// snapshot, the staged files replace the member's journal. Therefore the member has one
-// queue or the other after a crash:
+// The log determines whether the snapshot is installed: if the log was cut at the end of
+// the snapshot, the staged files replace the member's journal. Therefore, the member has
+// one queue or the other after a crash:
 //
 //	crash before                              the next start
 //	the marker is written                     removes the staged files
@@ -26,9 +26,9 @@ import (
 //	the last old file is removed              removes the old files: the whole snapshot is staged
 //	the marker is removed                     renames the files still staged, removes the marker
 //
-// settleSnapshot does the work of such a start. Installing a snapshot also calls it.
+// settleSnapshot does the work of such a start. It is also called to install a snapshot.
 
-// staged is a file system in which the journal's files have another name.
+// staged is a file system in which the journal's files have other names.
 type staged struct{ vfs.FS }
 
 const stagedSuffix = ".new"
@@ -57,7 +57,8 @@ type commitMarker struct {
 
 func markerFile(dir string) string { return filepath.Join(dir, "cluster", "snapshot") }
 
-// commitSnapshot writes the commit marker: the staged files are a snapshot up to at.
+// commitSnapshot writes the commit marker, which states that the staged files are a
+// snapshot up to the entry at.
 func commitSnapshot(fsys vfs.FS, dir string, at raftlog.Position) error {
 	names, err := staged{fsys}.List(dir)
 	if err != nil {
@@ -104,7 +105,7 @@ func removeMarker(fsys vfs.FS, dir string) error {
 }
 
 // dropSnapshot removes a snapshot that will not be installed. It removes the marker
-// first, because a marker without all files would be wrong.
+// first, because a marker without all its files would be wrong.
 func dropSnapshot(fsys vfs.FS, dir string) error {
 	if err := removeMarker(fsys, dir); err != nil {
 		return err
@@ -121,7 +122,7 @@ func dropSnapshot(fsys vfs.FS, dir string) error {
 	return fsys.SyncDir(dir)
 }
 
-// settleSnapshot installs the snapshot in a directory if the log begins at the end of the
+// settleSnapshot installs the snapshot in a directory if the log starts at the end of the
 // snapshot, and removes it otherwise. The journal must not be in use. If it fails,
 // another call completes the rest.
 func settleSnapshot(fsys vfs.FS, dir string, cut raftlog.Position) error {

@@ -15,11 +15,12 @@ import (
 // A Leadership is this member's view of the leadership.
 type Leadership = core.Leadership
 
-// Installing reports whether the member installs a snapshot. Its engine is then empty.
+// Installing reports whether the member is installing a snapshot. If so, its engine is
+// empty.
 func (l *lifecycle) Installing() bool { return l.currentPhase() == installing }
 
-// beginEpoch lets the engine decide if the core offers an epoch. The engine then has all
-// entries of earlier leaders.
+// beginEpoch lets the engine make changes if the core offers an epoch. The engine then
+// has all entries of earlier leaders.
 func (t *turn) beginEpoch(now int64) (next int64) {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
@@ -30,11 +31,11 @@ func (t *turn) beginEpoch(now int64) (next int64) {
 	t.m.clock.notBefore(t.applied.Stamp + 1)
 	t.m.opt.Logger.Info("this member leads the cluster", "term", t.m.shared.lead.Term, "entry", t.applied.Index)
 	t.m.lead()
-	return min(now, t.m.clock.engine()) // jobs that are due
+	return min(now, t.m.clock.engine()) // because of jobs that are due
 }
 
-// endEpoch ends an epoch: later turns decide nothing. lost is set if the engine has made
-// changes that were not proposed.
+// endEpoch ends an epoch: later turns make no changes. lost is true if the engine has
+// made changes that were not proposed.
 func (t *turn) endEpoch(lost bool) {
 	if lost {
 		t.m.mu.Lock()
@@ -68,12 +69,12 @@ func (m *Member) runTurns() {
 	}
 }
 
-// stepDown makes the engine follow when all turns of the epoch are settled and the server
-// has suspended its clients.
+// stepDown makes the engine follow after all turns of the epoch are settled and the
+// server has suspended its clients.
 func (m *Member) stepDown() {
 	m.broker.Call(func(*engine.Engine, int64) {}) // afterwards all turns of the epoch are settled
 	if m.opt.Deposed != nil {
-		m.opt.Deposed() // before a transfer, so that the clients know that nothing is in progress
+		m.opt.Deposed() // before a transfer, so that no client has a command in progress
 	}
 	m.mail.post(epochSettled{})
 	if m.reload() {
@@ -81,7 +82,7 @@ func (m *Member) stepDown() {
 	}
 }
 
-// reload gives the broker an engine that follows. It returns false if the member ends
+// reload gives the broker an engine that follows. It returns false if the member stops
 // first.
 func (m *Member) reload() bool {
 	reached := m.replace(0)
@@ -95,10 +96,11 @@ func (m *Member) reload() bool {
 }
 
 // replace gives the broker an engine that follows. If all changes of the old engine are
-// committed, the broker keeps it without its sessions. Otherwise, and if a snapshot
-// replaces the journal, replace makes a new engine. It reads the journal, and the log up
-// to reached, the last entry that the journal had. If the disk fails, the member stays
-// loading or installing. replace returns the value of reached for the next attempt.
+// committed, the broker keeps that engine, but without sessions. Otherwise, or if a
+// snapshot replaces the journal, replace creates a new engine from the journal, and from
+// the log up to reached, which is the last entry that the journal had. If the disk fails,
+// the member stays loading or installing. replace returns the value of reached for the
+// next attempt.
 func (m *Member) replace(reached uint64) uint64 {
 	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
 		m.mu.Lock()
@@ -140,7 +142,7 @@ func (m *Member) replace(reached uint64) uint64 {
 }
 
 // readAgain closes the journal and reads it into a new engine, within a turn. It returns
-// nil if the caller must try again, or if the member has failed.
+// nil if the caller must try again or the member has failed.
 func (t *turn) readAgain(reached uint64) *engine.Engine {
 	began := time.Now()
 	if err := t.closeJournal(); err != nil {
@@ -160,7 +162,7 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 		err = t.applyAgain(reached)
 	}
 	switch _, ofDisk := errors.AsType[syscall.Errno](err); {
-	case ofDisk, errors.Is(err, raft.ErrCompacted): // then there is a snapshot to install
+	case ofDisk, errors.Is(err, raft.ErrCompacted): // in these cases, there is a snapshot to install
 		t.m.opt.Logger.Error("cannot read the journal again; retrying, and this member takes no part until then", "err", err)
 		return nil
 	case err != nil:
@@ -172,8 +174,8 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 	return eng
 }
 
-// applyAgain applies the entries that the journal has lost in a failed write. The log
-// still has them.
+// applyAgain applies the entries that the journal has lost in a failed write and that the
+// log still has.
 func (t *turn) applyAgain(reached uint64) error {
 	for t.applied.Index < reached {
 		entries, err := t.m.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)

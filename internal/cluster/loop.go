@@ -17,13 +17,13 @@ type raftLoop struct {
 	core         *core.Core
 	ledSince     int64             // time at which shared.lead.Leader last changed, on Options.Now
 	clockSource  uint64            // the leader whose time the clock has; this member, if it used the majority's clocks; or 0
-	minMatch     uint64            // all members have the log at least up to here
-	minReachable uint64            // the same for members that the leader can reach; on a follower, the start of the leader's log
-	promoteAt    map[uint64]uint64 // learner -> the entry at which it has caught up
+	minMatch     uint64            // all members have the log at least up to this entry
+	minReachable uint64            // the same for the members that the leader can reach; on a follower, the start of the leader's log
+	promoteAt    map[uint64]uint64 // by learner, the entry at which it has caught up
 
 	// For a member that needs a snapshot; see snapshot.go.
-	fetching bool             // from the start of a fetch until the snapshot is installed or dropped
-	fetched  *raftpb.Snapshot // the snapshot until it is offered to Raft; may be nil
+	fetching bool             // true from the start of a fetch until the snapshot is installed or dropped
+	fetched  *raftpb.Snapshot // the snapshot until it is offered to Raft; can be nil
 
 	transfer transfer
 	health   health
@@ -107,7 +107,7 @@ func (r *raftLoop) publish() {
 	}
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	if c.AwaitsReload() && (r.m.phase == following || r.m.phase == activating) { // there is no epoch that the engine has to end
+	if c.AwaitsReload() && (r.m.phase == following || r.m.phase == activating) { // the engine has no epoch to end
 		r.m.mail.post(engineFollows{})
 	}
 	if r.m.phase == failed || now == r.m.shared {
@@ -137,7 +137,7 @@ func (r *raftLoop) publish() {
 }
 
 // leaderPause and followerPause are the delays before the turn that applies entries. A
-// leader usually has another turn earlier.
+// leader usually has an earlier turn.
 const (
 	leaderPause   = 2 * time.Millisecond
 	followerPause = 10 * time.Millisecond // long enough for several entries to share a turn

@@ -29,15 +29,15 @@ import (
 // A Transport sends messages to other members.
 type Transport interface {
 	// Send sends messages; messages to the same member stay in order. It must not block,
-	// and can lose messages. It keeps the messages, so they must not change.
+	// and can lose messages. It keeps the messages, so the caller must not change them.
 	Send(messages []*raftpb.Message)
 
 	// SetMembers sets the members, including this member. It must not block.
 	SetMembers(members []raftlog.MemberInfo)
 }
 
-// Options configures a Member. Dir, Self.ID and Transport are required. For the others,
-// the zero value is a default.
+// Options configures a Member. Dir, Self.ID and Transport are required. For the other
+// fields, the zero value selects a default.
 type Options struct {
 	FS   vfs.FS             // nil means vfs.OS
 	Dir  string             // contains the journal and cluster/log
@@ -46,8 +46,8 @@ type Options struct {
 	Transport Transport
 
 	// Deposed, if not nil, is called when a leadership epoch has ended. Requests fail
-	// with broker.ErrDeposed until it returns. Afterwards, clients of that epoch must
-	// send no requests.
+	// with broker.ErrDeposed until it returns. Afterwards, the clients of that epoch must
+	// not send requests.
 	Deposed func()
 
 	// Fetch, if not nil, connects to SendSnapshot of another member. It is called when
@@ -59,26 +59,26 @@ type Options struct {
 	Broker  broker.Options  // the Member sets Log and Now
 	Log     raftlog.Options // options of Raft's log; a SegmentSize of 0 means 64 MiB
 
-	// FastFailover enables Refused. It must be off where a proxy or a firewall can refuse
-	// connections on behalf of the member's machine.
+	// FastFailover enables Refused. It must be off if a proxy or a firewall can refuse
+	// connections on behalf of a member's machine.
 	FastFailover bool
 
-	// Keep is the size of Raft's log for members that are away, in bytes. Members that
-	// catch up get four times as much. Zero means 1 GiB.
+	// Keep is the maximum size of Raft's log for absent members, in bytes. For members
+	// that are catching up, the log can be four times as large. Zero means 1 GiB.
 	Keep int64
 	Tick time.Duration // see core.Options; zero means 60 ms
 
-	// Now is a clock that continues while the machine sleeps, never goes back and never
-	// shows 0, in nanoseconds. Nil means the system's clock.
+	// Now returns the time in nanoseconds on a clock that continues while the machine
+	// sleeps, never goes back and never shows 0. Nil selects the system's clock.
 	Now func() int64
 
-	// Wall is the machine's clock, in nanoseconds since 1970. Nil means the system's
+	// Wall returns the machine's time in nanoseconds since 1970. Nil selects the system's
 	// clock.
 	Wall func() int64
 
-	testHook func(m *Member, apply []core.Apply) []core.Apply // replaces the entries to apply in tests; can be nil
+	testHook func(m *Member, apply []core.Apply) []core.Apply // replaces the entries to apply, in tests; can be nil
 
-	Version, Host, Console string // see Handshake; shown in the Status of others
+	Version, Host, Console string // see Handshake; shown in the Status of other members
 	Logger                 *slog.Logger
 }
 
@@ -104,8 +104,8 @@ func (o *Options) setDefaults() {
 	o.Journal.Logger = cmp.Or(o.Journal.Logger, o.Logger)
 }
 
-// journalSync is the maximum time that the journal waits for a sync. Raft's log is cut at
-// the last synced entry.
+// journalSync is the maximum time for which the journal delays a sync. Raft's log is cut
+// at the last synced entry.
 const journalSync = 2 * time.Second
 
 // A Member is this process's part of the cluster. Any goroutine can call its methods.
@@ -113,7 +113,7 @@ type Member struct {
 	lifecycle
 
 	opt    Options
-	number uint64 // raftlog.MemberInfo.Number of this member; static
+	number uint64 // raftlog.MemberInfo.Number of this member; constant
 	log    *raftlog.Log
 	broker *broker.Broker
 	clock  clock
@@ -127,7 +127,7 @@ type Member struct {
 	noted atomic.Pointer[Status] // see Status
 
 	journaling busy         // a turn's work on the journal
-	unsynced   atomic.Int64 // bytes of large entries that were given to the journal and are not durable in it
+	unsynced   atomic.Int64 // bytes of large entries that were passed to the journal and are not durable in it
 
 	ails ailments
 
@@ -139,8 +139,8 @@ type Member struct {
 // LogDir returns the directory of Raft's log in a member's directory.
 func LogDir(dir string) string { return filepath.Join(dir, "cluster", "log") }
 
-// Open opens the journal and Raft's log of a member, and joins the cluster's work. The
-// Transport can call AcceptHandshake and Step at once.
+// Open opens the journal and Raft's log of a member, which then takes part in the
+// cluster. The Transport can call AcceptHandshake and Step at once.
 func Open(o Options) (*Member, error) {
 	o.setDefaults()
 	m := &Member{
@@ -219,8 +219,8 @@ func (m *Member) open() error {
 }
 
 // setClock sets the clock from the machine's clock and from the stamps in the log. It
-// chooses the zero of the engine's clock, which must not be later than any time of the
-// cluster.
+// also chooses the zero of the engine's clock, which must not be later than any time of
+// the cluster.
 func (m *Member) setClock(state raftlog.State) error {
 	stamp, err := lastStamp(m.log, state.Hard.GetCommit())
 	if err != nil {
@@ -280,7 +280,7 @@ func (t *turn) openJournal() (*engine.Engine, error) {
 }
 
 // startCore starts the core. If the log lacks the journal's last entry, startCore first
-// makes the log begin there.
+// makes the log start there.
 func (m *Member) startCore() error {
 	applied := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
 	if cut := m.log.State().Cut; applied.Index < cut.Index {
@@ -291,7 +291,7 @@ func (m *Member) startCore() error {
 		err = m.log.Cut(applied)
 	}
 	if err = errors.Join(err, m.log.Start(newName())); err == nil {
-		err = m.log.Sync() // a start that others have seen must be durable
+		err = m.log.Sync() // a start that other members have seen must be durable
 	}
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -310,12 +310,11 @@ func newName() uint64 {
 // Broker returns the broker of the member's engine.
 func (m *Member) Broker() *broker.Broker { return m.broker }
 
-// Journal returns the member's journal, for metrics and backups. A new engine has a new
-// journal.
+// Journal returns the member's journal, for metrics and backups. Each new engine has a
+// new journal.
 func (m *Member) Journal() *journal.Journal { return m.opened.Load() }
 
-// Close stops the member and closes broker, journal and log. Turns that are not settled
-// fail.
+// Close stops the member and closes broker, journal and log. Unsettled turns fail.
 func (m *Member) Close() error {
 	m.fail(nil)
 	m.done.Wait()

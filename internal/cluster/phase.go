@@ -9,8 +9,7 @@ import (
 )
 
 // A phase is the state of the member's engine. Only the methods below change
-// lifecycle.phase, with mu held. The engine decides while the member is leading, and in
-// no other phase.
+// lifecycle.phase, with mu held. The engine can make changes only in the phase leading.
 //
 //	loading ---> following <---> activating ---> leading
 //	   ^             ^                              |
@@ -21,12 +20,12 @@ import (
 type phase uint8
 
 const (
-	loading    phase = iota // the engine is made from the journal and the log
+	loading    phase = iota // the engine is created from the journal and the log
 	following               // the engine contains the applied entries
-	activating              // as following, and this member is Raft's leader
-	leading                 // the engine decides
-	draining                // the engine no longer decides; its turns are settled and its clients disconnected
-	installing              // the engine is made from a snapshot, which replaces the journal
+	activating              // like following, and this member is Raft's leader
+	leading                 // the engine can make changes
+	draining                // the engine makes no more changes; its turns are settled and its clients suspended
+	installing              // the engine is created from a snapshot, which replaces the journal
 	failed                  // this member no longer takes part
 )
 
@@ -44,26 +43,26 @@ var after = [...][]phase{
 // applies reports whether committed entries are applied to the engine in this phase.
 func (p phase) applies() bool { return p == following || p == activating || p == leading }
 
-// A lifecycle is the shared state of a member's goroutines. No goroutine waits for a
+// A lifecycle is the state that a member's goroutines share. No goroutine waits for a
 // disk, a turn or the network while it holds mu.
 type lifecycle struct {
 	self   uint64 // id
 	now    func() int64
 	logger *slog.Logger
-	mail   *mailbox        // of the raft loop
-	turns  chan struct{}   // has a value if a turn must run for the member itself
-	ctx    context.Context // done when the member has failed
+	mail   *mailbox        // mailbox of the raft loop
+	turns  chan struct{}   // receives a signal when a turn must run for the member itself
+	ctx    context.Context // canceled when the member has failed
 	end    context.CancelFunc
 
 	mu            sync.Mutex
 	phase         phase
-	proposals     proposals     // of the epoch, while leading and draining
+	proposals     proposals     // proposals of the epoch, in the phases leading and draining
 	shared        shared        // set by the raft loop
 	changed       sync.Cond     // signals changes of shared
-	queue         applyQueue    // from the raft loop to the turn
+	queue         applyQueue    // entries passed from the raft loop to the turn
 	turnScheduled bool          // a timer will request a turn for queue
-	installDue    bool          // the log durably begins after a snapshot, which must be installed
-	known         Leadership    // returned by Lead
+	installDue    bool          // the log durably starts after a snapshot, which must be installed
+	known         Leadership    // the leadership that Lead returns
 	watch         chan struct{} // closed at the next change of known
 	err           error         // the reason why the member has failed
 }
@@ -72,12 +71,12 @@ type lifecycle struct {
 type shared struct {
 	lead         Leadership
 	transferring bool   // a transfer is in progress, so the epoch must end
-	committed    uint64 // number of committed proposals of the epoch
+	committed    uint64 // number of committed proposals in the epoch
 	confirmed    uint64 // the last question that a majority has answered
 	leased       int64  // end of the lease, on Options.Now, or 0
 }
 
-// offered returns the epoch in which the engine may decide, or 0.
+// offered returns the epoch in which the engine can make changes, or 0.
 func (s *shared) offered() uint64 {
 	if s.transferring {
 		return 0
@@ -85,7 +84,7 @@ func (s *shared) offered() uint64 {
 	return s.lead.Epoch
 }
 
-// enter begins a phase. The caller holds mu.
+// enter starts a phase. The caller holds mu.
 func (l *lifecycle) enter(p phase) {
 	if !slices.Contains(after[l.phase], p) {
 		panic(fmt.Sprintf("cluster: phase %d after %d", p, l.phase))
@@ -111,22 +110,22 @@ func (l *lifecycle) activate() {
 	signal(l.turns)
 }
 
-// lead enters leading: the engine decides in the epoch of shared. The caller is a turn,
-// and holds mu.
+// lead enters leading: the engine can make changes in the epoch of shared. The caller is
+// a turn, and holds mu.
 func (l *lifecycle) lead() {
 	l.proposals = proposals{epoch: l.shared.lead.Epoch}
 	l.enter(leading)
 }
 
-// drain enters draining: the epoch has ended, and the current turn is the last that
-// decides. The caller is the raft loop, and holds mu.
+// drain enters draining: the epoch has ended, and the current turn is the last that makes
+// changes. The caller is the raft loop, and holds mu.
 func (l *lifecycle) drain() {
 	l.enter(draining)
 	signal(l.turns)
 }
 
-// load enters loading: the engine has changes that may never be committed, so a new
-// engine is made. The caller is broker.Replace, and holds mu.
+// load enters loading: the engine has changes that might never be committed, so a new
+// engine is created. The caller is broker.Replace, and holds mu.
 func (l *lifecycle) load() {
 	l.proposals = proposals{}
 	l.enter(loading)
@@ -139,8 +138,8 @@ func (l *lifecycle) install() {
 	l.enter(installing)
 }
 
-// fail stops the member, because it must not skip an operation that fails. The error is
-// nil if the member is closed.
+// fail stops the member, because it must not skip a failed operation. err is nil if the
+// member is closed.
 func (l *lifecycle) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,8 +176,8 @@ func (l *lifecycle) Watch() <-chan struct{} {
 	return l.watch
 }
 
-// updateLead updates Lead. Its epoch is set only while the engine decides. The caller
-// holds mu.
+// updateLead updates Lead. Its epoch is set only while the engine can make changes. The
+// caller holds mu.
 func (l *lifecycle) updateLead() {
 	now := l.shared.lead
 	if l.phase != leading {
@@ -198,8 +197,8 @@ func (l *lifecycle) notify() {
 
 func (l *lifecycle) stopped() bool { return l.ctx.Err() != nil }
 
-// Failed returns a channel that is closed when the member has failed or is closed; Err
-// then returns the reason.
+// Failed returns a channel that is closed when the member has failed or was closed. After
+// that, Err returns the reason.
 func (l *lifecycle) Failed() <-chan struct{} { return l.ctx.Done() }
 
 // Err returns the reason why the member has failed, or nil.

@@ -4,14 +4,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 )
 
-// proposals are the entries of an epoch's turns. lifecycle.mu guards them.
+// proposals contains the entries of an epoch's turns. lifecycle.mu guards it.
 type proposals struct {
-	epoch   uint64        // 0 if the engine does not decide
+	epoch   uint64        // 0 if the engine cannot make changes
 	last    uint64        // number of the last flushed entry
-	flushed [][]byte      // the last entries, not yet proposed
+	flushed [][]byte      // the last entries, which are not proposed yet
 	pending []pendingTurn // turns that are flushed and not committed, in order
 	weight  weight        // total of pending
-	lost    bool          // the engine has changes that may never be committed
+	lost    bool          // the engine has changes that might never be committed
 }
 
 // A pendingTurn is a turn that was flushed.
@@ -26,14 +26,14 @@ type weight struct {
 	changes int
 }
 
-// Clients' requests wait while more than this is flushed and not committed.
+// Requests of clients wait while larger changes than this are flushed and not committed.
 const (
 	maxPendingBytes   = 64 << 20
 	maxPendingChanges = 200_000
 )
 
-// mayPropose reports whether an epoch is in force. A transfer keeps it in force, so that
-// the current turn is still proposed.
+// mayPropose reports whether an epoch is in force. During a transfer, it stays in force,
+// so that the current turn is still proposed.
 func (l *lifecycle) mayPropose(epoch uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,8 +48,8 @@ func (l *lifecycle) isLeased() bool {
 	return now < l.shared.leased
 }
 
-// awaitRoom waits while too much is pending, at most until the epoch ends. It runs
-// outside turns.
+// awaitRoom waits while the pending changes are too large, at most until the epoch ends.
+// It runs outside turns.
 func (l *lifecycle) awaitRoom() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *lifecycle) propose() {
 }
 
 // retire removes committed turns from pending. After the end of the epoch, the remaining
-// turns may never be committed. The caller holds mu.
+// turns might never be committed. The caller holds mu.
 func (l *lifecycle) retire() {
 	p := &l.proposals
 	if p.epoch != l.shared.lead.Epoch {
@@ -110,7 +110,7 @@ func (l *lifecycle) commit() error {
 	defer l.mu.Unlock()
 	epoch, last := l.proposals.epoch, l.proposals.last
 	if epoch == 0 {
-		return nil // turns of the last epoch have failed
+		return nil // the turns of the last epoch have failed
 	}
 	l.propose()
 	in := func() bool { return l.shared.lead.Epoch == epoch }

@@ -11,9 +11,9 @@ import (
 )
 
 // Recover converts the directory of a stopped member into the directory of the only
-// member of a new cluster. All entries of its log count as committed; last is the last of
-// them. Later entries of other members are lost. The id must be new, so that the member
-// receives no messages of the old cluster.
+// member of a new cluster. All entries in its log count as committed; last is the last of
+// them. Later entries on other members are lost. The id in self must be new, so that the
+// member receives no messages from the old cluster.
 func Recover(fsys vfs.FS, dir string, self raftlog.MemberInfo) (last raftlog.Position, err error) {
 	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type Status struct {
 	apitype.Cluster
 	Commit   uint64
-	At       int64            // time of the view, in ns of the member's clock
+	At       int64            // time of the view, in ns on the member's clock
 	Contacts map[uint64]int64 // time of the last message of each other member
 }
 
@@ -30,8 +30,9 @@ func (m *Member) Status() (Status, error) {
 }
 
 // Heard returns the other members from which a message has arrived since this member
-// leads. In the first heartbeats it also returns connected members, since a majority can
-// elect a leader before the others answer. It returns nil if this member does not lead.
+// became the leader. During the first heartbeats, it also returns connected members,
+// because a majority can elect a leader before the others answer. It returns nil if this
+// member is not the leader.
 func (m *Member) Heard() (members []uint64) {
 	m.inLoop(func() {
 		if leader := m.raft.core.Lead().Leader; leader != m.opt.Self.ID {
@@ -48,7 +49,8 @@ func (m *Member) Heard() (members []uint64) {
 	return members
 }
 
-// heardTicks is the number of ticks in which a connected member should be heard.
+// heardTicks is the number of ticks within which a connected member should send a
+// message.
 const heardTicks = 3
 
 // note updates Status.
@@ -78,8 +80,8 @@ func (r *raftLoop) status() Status {
 			p := r.peer(k.ID)
 			s.Contacts[k.ID] = p.heard
 			ms.Version, ms.Host, ms.Console = p.handshake.Version, p.handshake.Host, p.handshake.Console
-			// Followers exchange no messages. A new leader has heard few members, and a
-			// large job delays heartbeats.
+			// Followers exchange no messages. A new leader has heard from few members,
+			// and a large job delays heartbeats.
 			ms.Reachable = r.isReachable(k.ID) || p.linked && (s.Leader != s.Self || now-max(p.heard, r.ledSince) < int64(linkPatience))
 			ms.MustRejoin = errors.Is(p.refused, ErrRolledBack)
 			ms.KeepCopy, ms.CatchingUp = p.contradicts, p.late

@@ -6,7 +6,7 @@ import (
 )
 
 // Transfer transfers the leadership to another voter. If to is 0, it chooses the voter
-// with the longest log. It first settles this member's turns.
+// with the longest log. It first waits until this member's turns are settled.
 func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	var term uint64
 	anybody := to == 0
@@ -45,16 +45,16 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	}
 }
 
-// A transfer of the leadership to another member.
+// A transfer is a transfer of the leadership to another member that is in progress.
 type transfer struct {
-	to       uint64 // 0 if there is none
+	to       uint64 // the new leader; 0 if there is no transfer
 	settled  bool   // all turns of the epoch are settled
-	giveUpAt int64  // time at which the transfer is given up, on Options.Now
+	giveUpAt int64  // time at which the transfer is abandoned, on Options.Now
 }
 
-// startTransfer starts a transfer. The engine stops deciding. finishTransfer transfers
-// the leadership when all turns are settled. Without an epoch, the transfer happens at
-// once.
+// startTransfer starts a transfer. The engine stops making changes. finishTransfer
+// transfers the leadership when all turns are settled. Without an epoch, the transfer
+// happens at once.
 func (r *raftLoop) startTransfer(to uint64) {
 	if r.core.Lead().Epoch == 0 {
 		r.core.Transfer(to)
@@ -64,8 +64,8 @@ func (r *raftLoop) startTransfer(to uint64) {
 	r.publish()
 }
 
-// finishTransfer transfers the leadership when all turns of the epoch are settled, or
-// when the time is over.
+// finishTransfer transfers the leadership when all turns of the epoch are settled, or at
+// giveUpAt.
 func (r *raftLoop) finishTransfer() {
 	if r.transfer.to == 0 {
 		return
@@ -74,7 +74,7 @@ func (r *raftLoop) finishTransfer() {
 	if active && !r.transfer.settled && inTime {
 		return
 	}
-	r.core.Resign() // unsettled changes can be lost; then a new engine is made
+	r.core.Resign() // unsettled changes can be lost, so a new engine is created
 	if active {
 		r.core.Transfer(r.transfer.to)
 	}

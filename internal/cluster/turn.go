@@ -15,32 +15,32 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 )
 
-// A turn is a member's part within turns: the broker's Log. All methods except Sync run
-// there.
+// A turn is the part of a member that runs within turns: the broker's Log. Only Sync runs
+// outside turns.
 //
 // Invariants:
 //
 //  1. If epoch is not 0, the engine has the changes of all entries up to applied, its
-//     decisions in that epoch, and nothing else.
+//     changes in that epoch, and no others.
 //  2. epoch is proposals.epoch while the member is leading, and at most until the end of
-//     the turn in which the member begins to drain.
+//     the turn in which the member starts to drain.
 type turn struct {
 	m *Member
 
 	journal        *journal.Journal
-	applied        journal.Applied // the journal and the engine have the entries up to here
-	reportedSynced journal.Applied // the raft loop was notified that the journal durably has the entries up to here
+	applied        journal.Applied // the journal and the engine have the entries up to this one
+	reportedSynced journal.Applied // the raft loop was notified that the journal durably has the entries up to this one
 	large          uint64          // the last entry that Member.unsynced counts
 	decoder        entry.Decoder
-	observe        func(entry uint64, changes []engine.Change) // see Member.Observe; may be nil
+	observe        func(entry uint64, changes []engine.Change) // see Member.Observe; can be nil
 
-	epoch   uint64 // in which this turn decides, or 0
+	epoch   uint64 // the epoch in which this turn can make changes, or 0
 	builder entry.Builder
 	built   int   // number of changes in builder
 	retryAt int64 // time of the next attempt after an error of the journal, on the engine's clock, or 0
 	failed  error // the journal's error
 	blocked bool  // the journal refuses jobs
-	full    bool  // the journal has no room for jobs
+	full    bool  // the journal has no space for jobs
 
 	closeErr error // the journal's error
 }
@@ -50,7 +50,7 @@ func (t *turn) admit(kind engine.ChangeKind, tube string, body int) engine.Outco
 	if t.epoch == 0 {
 		return engine.Failed
 	}
-	if t.m.journaling.begin() { // the journal can wait for another segment
+	if t.m.journaling.begin() { // the journal might wait for another segment
 		defer t.m.journaling.end()
 	}
 	return t.journal.Admit(kind, tube, body)
@@ -153,7 +153,7 @@ func (t *turn) reportSynced() {
 }
 
 // reportBlocked notifies the raft loop when the journal starts to refuse jobs, and when
-// it accepts them again. While the journal has no room for jobs, Raft's log makes room.
+// it accepts them again. While the journal has no space for jobs, Raft's log frees space.
 func (t *turn) reportBlocked() {
 	if full := t.journal.IsFull(); full != t.full {
 		t.full = full
@@ -172,7 +172,7 @@ func (t *turn) reportBlocked() {
 	t.m.mail.post(journalBlocked{t.m.opt.Now(), blocked})
 }
 
-// applyQueue holds the entries that are committed and not applied.
+// applyQueue contains the entries that are committed and not applied.
 type applyQueue struct {
 	waits []core.Apply
 	at    int // number of applied entries of the first Apply
@@ -210,7 +210,7 @@ const (
 
 // apply applies committed entries, within the limits of a turn.
 func (t *turn) apply(now int64) (next int64) {
-	if now < t.retryAt && t.retryAt <= now+int64(recoverPause) { // a later time comes from before the clock was set back
+	if now < t.retryAt && t.retryAt <= now+int64(recoverPause) { // a later time was set before the clock was set back
 		return t.retryAt
 	}
 	t.retryAt, t.failed = 0, nil
@@ -219,7 +219,7 @@ func (t *turn) apply(now int64) (next int64) {
 		e := t.m.queue.next()
 		phase := t.m.phase
 		t.m.mu.Unlock()
-		if t.epoch != 0 && phase != leading { // the entry may be another leader's, which the journal would mistake for this epoch's
+		if t.epoch != 0 && phase != leading { // the entry might be another leader's, which the journal would mistake for this epoch's
 			t.endEpoch(false)
 		}
 		if e == nil || !phase.applies() {
@@ -252,10 +252,10 @@ var errUnreadable = errors.New("cannot decode the entry")
 
 // applyEntry passes the changes of an entry to the journal, and to the engine unless the
 // engine made them. It returns their number. After an error of the journal, the caller
-// repeats the entry.
+// must repeat the entry.
 func (t *turn) applyEntry(e *raftpb.Entry) (n int, err error) {
 	if e.GetIndex() <= t.applied.Index {
-		return 0, nil // the journal has it; the core needs it for the members' roles
+		return 0, nil // the journal has the entry, but the core needs it for the members' roles
 	}
 	at := journal.Applied{Index: e.GetIndex(), Term: e.GetTerm(), Stamp: t.applied.Stamp}
 	var changes []engine.Change

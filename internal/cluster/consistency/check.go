@@ -2,18 +2,18 @@
 // clients: a consistency check.
 //
 //	result := consistency.Verify(ctx, members, ask)   // ask sends each Request to a member
-//	reply, err := session.Do(member, &request)        // at that member
+//	reply, err := session.Do(member, &request)        // on that member
 //
-// The members cannot be compared at one moment: a member needs many turns to visit all
-// jobs, and the leader is ahead of the committed entries. Therefore each member records
-// the jobs that entries change, walks over its engine in slices, and hashes each job. The
-// comparison ignores the jobs that an entry has changed between the start of the first
-// walk and the end of the last. The other jobs did not change, so all members must have
-// the same hashes of them (decision 23).
+// The members cannot be compared at a single point in time: a member needs many turns to
+// visit all jobs, and the leader is ahead of the committed entries. Therefore each member
+// records the jobs that entries change, walks over its engine in slices, and hashes each
+// job. The comparison ignores the jobs that an entry has changed between the start of the
+// first walk and the end of the last. The other jobs did not change, so all members must
+// have the same hashes of them (decision 23).
 //
 // A member provides two hooks for this: Observe and View of [Replica].
 //
-// Start reading at check.go, the part of one member, then session.go and verify.go.
+// Start reading at check.go, one member's part, then session.go and verify.go.
 package consistency
 
 import (
@@ -30,12 +30,12 @@ import (
 type Replica interface {
 	// Observe makes the member call f within turns: first with the last applied entry and
 	// no changes, then with each applied entry and its changes. It replaces an earlier f.
-	// Nil stops the calls.
+	// A nil f stops the calls.
 	Observe(f func(entry uint64, changes []engine.Change)) error
 
 	// View calls f in a turn. The engine reflects the applied entries and, on a leader,
-	// its later decisions. If settled is set, View returns when all of that is committed;
-	// until is then the last entry that the engine can reflect.
+	// later changes. If settled is true, View returns when all these changes are
+	// committed; until is then the last entry that the engine can reflect.
 	View(settled bool, f func(*engine.Engine)) (until uint64, err error)
 
 	// Time returns the cluster's time, and the cluster's time at which the engine's clock
@@ -51,8 +51,8 @@ type Replica interface {
 const TimeLimit = 10 * time.Minute
 
 const (
-	sliceBytes = 256 << 10             // bytes of bodies that a turn hashes, about
-	slicePause = time.Millisecond      // between two turns of a walk, for the member's clients
+	sliceBytes = 256 << 10             // approximate number of bytes of bodies that a turn hashes
+	slicePause = time.Millisecond      // between two turns of a walk, so that the member's clients are served
 	waitPause  = 10 * time.Millisecond // between two polls of the applied entries
 	maxChanges = 8 << 20               // maximum number of recorded changes, 128 MiB
 )
@@ -61,14 +61,14 @@ const (
 // methods.
 type check struct {
 	m   Replica
-	due int64 // a time of the cluster; jobs that are due by then count as ready
+	due int64 // cluster time; jobs that are due by then count as ready
 
 	mu      sync.Mutex
 	noting  bool
 	walking bool
-	from    uint64 // the changes of the entries after this one are recorded
-	applied uint64 // the changes of the entries up to this one are recorded
-	until   uint64 // no later entry is reflected in the hashes; 0 during the walk
+	from    uint64 // the changes of later entries are recorded
+	applied uint64 // the changes of entries up to this one are recorded
+	until   uint64 // the hashes reflect no later entry; 0 during the walk
 	changes []change
 	seen    []item
 	err     error
@@ -77,14 +77,14 @@ type check struct {
 // A change records that an entry changed a job, a pause or a named text.
 type change struct{ entry, key uint64 }
 
-// An item is the hash of a member's copy of a job, of the pause of a tube, or of
-// the text of a name.
+// An item is the hash of a job, of the pause of a tube, or of the text of a name, as
+// stored by a member.
 type item struct{ key, hash uint64 }
 
-// maxJob is larger than all job ids. The keys of other items are not lower.
+// maxJob is larger than all job ids. The keys of other items are at least maxJob.
 const maxJob = 1 << 63
 
-// keyOf returns the key of the item that a change affects, or 0 if that item is not
+// keyOf returns the key of the item that a change affects, or 0 if the item is not
 // compared.
 func keyOf(c *engine.Change) uint64 {
 	switch c.Kind {
@@ -92,15 +92,15 @@ func keyOf(c *engine.Change) uint64 {
 		h := fnv.New64a()
 		h.Write([]byte(c.Tube))
 		if c.Kind.IsNamed() {
-			h.Write([]byte{byte(c.Kind)}) // not in a tube name
+			h.Write([]byte{byte(c.Kind)}) // the kind is not a byte of a tube name
 		}
 		return h.Sum64() | maxJob
 	}
 	return c.ID
 }
 
-// start starts a check. Jobs that are due by due, a time of the cluster, count as ready.
-// If due is 0, it is TimeLimit from now.
+// start starts a check. Jobs that are due by the cluster time due count as ready. If due
+// is 0, start uses the time TimeLimit from now.
 func start(m Replica, due int64) (*check, error) {
 	if due == 0 {
 		now, _ := m.Time()
@@ -110,7 +110,7 @@ func start(m Replica, due int64) (*check, error) {
 	return c, m.Observe(c.note)
 }
 
-// errOver reports that a check was ended.
+// errOver means that a check was ended.
 var errOver = errors.New("the consistency check was given up, or another consistency check has started")
 
 // end ends the check.
@@ -119,7 +119,7 @@ func (c *check) end() {
 	c.fail(errOver)
 }
 
-// note records the changes of an entry. A deposed leader can apply entries a second time.
+// note records the changes of an entry. A deposed leader can apply entries twice.
 func (c *check) note(entry uint64, changes []engine.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +161,8 @@ func (c *check) failLocked(err error) {
 	c.changes, c.seen = nil, nil
 }
 
-// walk starts the walk unless it has started. It first waits until the member has applied
-// the entry from.
+// walk starts the walk unless it has already started. It first waits until the member has
+// applied the entry from.
 func (c *check) walk(from uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +177,7 @@ func (c *check) walk(from uint64) {
 	}()
 }
 
-// errLeaderChanged reports that the member has replaced its engine.
+// errLeaderChanged means that the member has replaced its engine.
 var errLeaderChanged = errors.New("the leader has changed during the consistency check; try again")
 
 func (c *check) walkAll(from uint64) error {
@@ -211,7 +211,7 @@ func (c *check) walkAll(from uint64) error {
 	}
 	var until uint64
 	for settled := false; !settled; {
-		settled = over // the last turn only waits until everything seen is committed
+		settled = over // the last turn only waits until all observed changes are committed
 		var err error
 		if until, err = c.m.View(settled, view); err != nil {
 			return err
@@ -253,8 +253,8 @@ func (c *check) state() (applied, until uint64, err error) {
 	return c.applied, c.until, c.err
 }
 
-// sums returns the member's sums without the items that the entries from+1 to until have
-// changed. It returns nil until the member has applied until.
+// sums returns the member's sums, excluding the items that the entries from+1 to until
+// have changed. It returns nil until the member has applied the entry until.
 func (c *check) sums(from, until uint64) (*Sums, error) {
 	c.mu.Lock()
 	changes, seen, err := c.changes, c.seen, c.err // the recorded elements are immutable

@@ -11,8 +11,8 @@ import (
 type step string
 
 const (
-	stepBegin step = "begin" // Due, or 0. Returns From and Due
-	stepSums  step = "sums"  // From, Until or 0. Returns Until when the walk is complete, and Sums when the member has applied the entry Until
+	stepBegin step = "begin" // takes Due, or 0; returns From and Due
+	stepSums  step = "sums"  // takes From, and Until or 0; returns Until when the walk is complete, and Sums when the member has applied the entry Until
 	stepEnd   step = "end"
 )
 
@@ -37,12 +37,12 @@ type Reply struct {
 // Sums summarize a member's items that were not changed during the check.
 type Sums struct {
 	Jobs    uint64 `json:"jobs"`    // number of compared jobs
-	Changed uint64 `json:"changed"` // number of jobs, pauses and policies that are not compared
+	Changed uint64 `json:"changed"` // number of jobs, pauses and named texts that are not compared
 	Hash    uint64 `json:"hash"`    // sum of the hashes of the compared items
 }
 
-// A Session holds the check in which a member takes part, if any. The zero value holds no
-// check. Any goroutine can call its methods.
+// A Session contains the check in which a member takes part, if any. The zero value
+// contains no check. Any goroutine can call its methods.
 type Session struct {
 	mu     sync.Mutex
 	name   uint64

@@ -11,20 +11,20 @@ import (
 
 // A Result is the result of Verify. Members with equal sums have the same queue.
 type Result struct {
-	Same    bool             `json:"same"` // all members were compared and are equal
+	Same    bool             `json:"same"` // all members were compared and have equal sums
 	From    uint64           `json:"from"`
 	Until   uint64           `json:"until"`
 	Members []ComparedMember `json:"members"`
 }
 
-// A ComparedMember is the result for one member. Jobs that an entry after From, up to
-// Until, has changed were not compared.
+// A ComparedMember is the result for one member. Jobs changed by an entry after From and
+// up to Until were not compared.
 type ComparedMember struct {
 	ID      uint64       `json:"id"`
 	Address string       `json:"address"`
 	Role    apitype.Role `json:"role"`
 	Jobs    uint64       `json:"jobs"`    // number of compared jobs
-	Changed uint64       `json:"changed"` // number of jobs, pauses and policies that were not compared
+	Changed uint64       `json:"changed"` // number of jobs, pauses and named texts that were not compared
 	Digest  string       `json:"digest"`  // empty if the member was not compared
 	Differs bool         `json:"differs"` // the member differs from the majority
 	Problem string       `json:"problem,omitempty"`
@@ -67,7 +67,7 @@ func Verify(ctx context.Context, members []apitype.ClusterMember, ask Asker) Res
 		return r.Sums != nil
 	})
 	v.each(func(m *ComparedMember) error {
-		v.step(ctx, m, Request{Step: stepEnd}) // the member would end the check at its time limit
+		v.step(ctx, m, Request{Step: stepEnd}) // otherwise, the member ends the check at its time limit
 		return nil
 	})
 	return v.compare()
@@ -88,17 +88,17 @@ func (v *verification) step(ctx context.Context, m *ComparedMember, r Request) (
 	r.Name = v.name
 	reply, err := v.ask(ctx, m.ID, r)
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // the member did not cause this
+		err = context.Cause(ctx) // the member is not the cause
 	}
 	return reply, err
 }
 
-// stuckAfter is the time without progress after which await gives up a member that lags
-// behind another member.
+// stuckAfter is the time without progress after which await gives up on a member that
+// lags behind another.
 const stuckAfter = 10 * time.Second
 
-// await repeats a step on each member until done reports true for its reply. The reply
-// requires that the member has applied the entry needs.
+// await repeats a step on each member until done returns true for its reply. A member can
+// reply only after it has applied the entry needs.
 func (v *verification) await(ctx context.Context, needs uint64, r Request, done func(*ComparedMember, *Reply) bool) {
 	answered := make(map[uint64]bool)
 	applied, moved := make(map[uint64]uint64), make(map[uint64]time.Time)
@@ -158,7 +158,7 @@ func (v *verification) compare() Result {
 }
 
 // usual returns the sums of the largest group of members with equal sums. If several
-// groups have that size, it prefers the leader's group.
+// groups have the same size, it prefers the leader's group.
 func (v *verification) usual() (most Sums) {
 	votes := make(map[Sums]int)
 	for _, m := range v.members {

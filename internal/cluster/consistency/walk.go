@@ -8,11 +8,11 @@ const (
 )
 
 // A walk visits all jobs of an engine, each as the JobPut that would restore it, then all
-// pauses, in slices of one turn each. The last slice visits the named texts. It visits
-// each item that exists during the whole walk exactly once. The zero walk is at the
+// pauses, in slices of one turn each. The last slice visits the named texts. A walk
+// visits each item that exists throughout the walk exactly once. The zero walk is at the
 // start.
 type walk struct {
-	next  int64        // the next job; see engine.NextSnapshot
+	next  int64        // the position of the next job; see engine.NextSnapshot
 	names engine.Names // names of the tubes, set after the last job
 	tube  int          // index of the next tube in names
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
-// Ask sends a request to the directory's own member. If that member does not run, or
+// Ask sends a request to the directory's own member. If that member is not running, or
 // stops before it answers, Ask tries the other members whose addresses the directory
 // contains.
 func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (reply Reply, err error) {

@@ -23,7 +23,7 @@ const (
 	DoAdd      = "add"      // adds the member ID with Address; InPlaceOf is optional. Returns a raftlog.Membership
 	DoRemove   = "remove"   // removes the member ID
 	DoTransfer = "transfer" // transfers the leadership to the member ID; 0 means the voter with the longest log
-	DoCheck    = "check"    // performs a step of a consistency check at the member ID: Check
+	DoCheck    = "check"    // performs the step Check of a consistency check on the member ID
 	DoReport   = "report"   // stores Health and Settings of the sender
 )
 
@@ -33,9 +33,9 @@ type Request struct {
 	ID        uint64 `json:"id,omitempty"`
 	Address   string `json:"address,omitempty"`
 	InPlaceOf uint64 `json:"in_place_of,omitempty"`
-	IfThere   bool   `json:"if_there,omitempty"`  // DoRemove: a server that is not a member is not an error
+	IfThere   bool   `json:"if_there,omitempty"`  // DoRemove: do not return an error if the server is not a member
 	Force     bool   `json:"force,omitempty"`     // DoRemove: remove the member even if that leaves fewer reachable voters than a majority
-	PassedOn  bool   `json:"passed_on,omitempty"` // a member that does not lead has forwarded the request
+	PassedOn  bool   `json:"passed_on,omitempty"` // a member that is not the leader has forwarded the request
 
 	Check    *consistency.Request  `json:"check,omitempty"`
 	Settings map[string]string     `json:"settings,omitempty"`
@@ -88,7 +88,7 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 	return json.Marshal(reply)
 }
 
-// forPeople returns err without the prefix of package cluster in its text.
+// forPeople returns err for display, without the prefix of package cluster.
 func forPeople(err error) error { return plain{err} }
 
 type plain struct{ error }
@@ -109,7 +109,7 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 		if !errors.Is(err, errAgain) {
 			return reply, err
 		}
-		// After any error but ErrBusy, the member may already have been removed.
+		// After any error except ErrBusy, the member might already have been removed.
 		r.IfThere = r.IfThere || !errors.Is(err, cluster.ErrBusy)
 		select {
 		case <-time.After(againPause):
@@ -123,11 +123,11 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 // progress, or the leader has changed.
 var errAgain = errors.New("the members were not changed; try again")
 
-// againPause is the pause before a change is tried again.
+// againPause is the pause before another attempt of a change.
 const againPause = 100 * time.Millisecond
 
-// try makes the change if this member leads. Otherwise it forwards the request to the
-// leader.
+// try makes the change if this member is the leader. Otherwise, it forwards the request
+// to the leader.
 func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 	lead, err := c.leader(ctx)
 	if err != nil {
@@ -209,8 +209,8 @@ func (c *Control) change(ctx context.Context, r Request) (reply any, err error) 
 // leaderPatience is the time that a change waits for a leader.
 const leaderPatience = 10 * time.Second
 
-// leader waits until the cluster has a leader. If this member leads, it also waits until
-// the member is active.
+// leader waits until the cluster has a leader. If this member is the leader, it also
+// waits until the member is active.
 func (c *Control) leader(ctx context.Context) (cluster.Leadership, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
@@ -238,7 +238,7 @@ func (c *Control) passOn(ctx context.Context, leader uint64, r Request) (reply j
 	return c.Transport.Request(ctx, leader, body)
 }
 
-// checkStep performs a step of a consistency check at the member r.ID.
+// checkStep performs a step of a consistency check on the member r.ID.
 func (c *Control) checkStep(ctx context.Context, r Request) (any, error) {
 	if r.ID == c.Directory.ID {
 		return c.check.Do(c.Member, r.Check)
@@ -256,7 +256,7 @@ func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) 
 		if err := c.checkRemove(ctx, r.ID); err != nil {
 			return nil, err
 		}
-		r.Force = true // the new leader may have too few contacts to repeat the check
+		r.Force = true // the new leader might have too few contacts to repeat the check
 	}
 	if r.ID != c.Directory.ID || len(c.Member.Membership().Members) == 1 {
 		err := c.Member.Remove(ctx, r.ID)
@@ -275,13 +275,14 @@ func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) 
 	return c.passOn(ctx, lead.Leader, r)
 }
 
-// contactPatience is the time in which a live member sends a message to its leader.
+// contactPatience is the time within which a live member sends a message to its leader.
 const contactPatience = 2 * time.Second
 
-// checkRemove returns an error if the other voters would have no living majority without
-// member id. Status still shows a member as reachable that has just died, so checkRemove
-// counts only members that send a message after the call, for which it waits. The pause
-// covers messages that were under way, and the age of the status.
+// checkRemove returns an error if the voters other than the member id have no live
+// majority. Status still shows a member that has just died as reachable. Therefore,
+// checkRemove counts only members from which a message arrives after the call, and waits
+// for these messages. The pause excludes messages that were under way, and covers the age
+// of the status.
 func (c *Control) checkRemove(ctx context.Context, id uint64) error {
 	select {
 	case <-ctx.Done():
@@ -320,7 +321,7 @@ func (c *Control) checkRemove(ctx context.Context, id uint64) error {
 }
 
 // transferTries is the number of attempts to transfer the leadership to a member. A
-// member that has just started declines the first ones.
+// member that has just started declines the first attempts.
 const transferTries = 4
 
 // transfer transfers the leadership to another member.
@@ -332,7 +333,7 @@ func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
 		if err = c.Member.Transfer(ctx, to); !errors.Is(err, cluster.ErrDeclined) {
 			return err
 		}
-		lead, waitErr := c.leader(ctx) // this member may be elected again
+		lead, waitErr := c.leader(ctx) // this member might be elected again
 		if waitErr != nil {
 			return waitErr
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
-// A report is a member's report about itself. The settings of the leader apply to all
-// clients, so all members should have the same settings.
+// A report is a member's report about itself. It includes the member's settings: the
+// leader's settings apply to all clients, so all members should have the same settings.
 type report struct {
 	health   apitype.MemberHealth
 	settings map[string]string
@@ -42,7 +42,7 @@ func (s *reportStore) of(member, self uint64) (h apitype.MemberHealth, differs [
 }
 
 // differing returns the names of the settings that differ. It ignores settings that only
-// one member has, because that member has another version.
+// one member has, because that member runs another version.
 func differing(a, b map[string]string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if value, ok := b[name]; ok && value != a[name] {
@@ -57,8 +57,8 @@ const (
 	reportPatience = 5 * time.Second
 )
 
-// Report sends this member's health and settings to the leader until stop is closed. A
-// failed report is not repeated.
+// Report sends this member's health and settings to the leader until stop is closed. It
+// does not repeat a failed report.
 func (c *Control) Report(settings func() map[string]string, stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

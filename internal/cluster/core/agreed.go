@@ -7,13 +7,13 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// ErrContradiction reports that another member's log has a different entry at an index
-// that one of the two members counts as committed. This happens only if a disk has lost
-// acknowledged entries. Raft does not detect it: Raft acknowledges any entry below its
-// own commit index.
+// ErrContradiction means that another member's log has a different entry at an index that
+// one of the two members considers committed. This happens only if a disk has lost
+// acknowledged entries. Raft does not detect it, because it acknowledges any entry below
+// its own commit index.
 var ErrContradiction = errors.New("core: another member's log contradicts this member's log")
 
-// checkAgreed returns ErrContradiction if a message of this term, or of a later leader,
+// checkAgreed returns ErrContradiction if a message in this term, or from a later leader,
 // contradicts the committed entries.
 func (c *Core) checkAgreed(m *raftpb.Message) error {
 	ok := true
@@ -34,8 +34,8 @@ func (c *Core) checkAgreed(m *raftpb.Message) error {
 }
 
 // agrees reports whether a leader's entry is compatible with the committed entries of
-// this log. It considers only durable entries: the log may be about to override the
-// others.
+// this log. It considers only durable entries, because the log might be about to override
+// the others.
 func (c *Core) agrees(index, term uint64) bool {
 	if index > max(c.agreed, c.applied.Index) {
 		return true

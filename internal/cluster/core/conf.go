@@ -8,12 +8,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ErrChanging reports that another change of the configuration is in progress.
+// ErrChanging means that another change of the configuration is in progress.
 var ErrChanging = errors.New("core: another change of the members is in progress")
 
 // ProposeConf proposes a change of the members' roles; see
-// [raft.RawNode.ProposeConfChange]. It refuses a second change while one is in progress:
-// Raft would replace that by an entry without data, which has a meaning in this package.
+// [raft.RawNode.ProposeConfChange]. It refuses a second change while a change is in
+// progress: Raft would replace the second change with an entry without data, which has a
+// meaning in this package.
 func (c *Core) ProposeConf(epoch uint64, cc *raftpb.ConfChangeV2) error {
 	switch {
 	case epoch == 0 || epoch != c.lead.Epoch:
@@ -39,8 +40,8 @@ func (c *Core) didChange(e *raftpb.Entry) {
 	c.confDone, c.confAsk = e.GetIndex(), false
 	c.conf = c.node.ApplyConfChange(cc)
 	if c.lead.Epoch != 0 && c.lease.underWay {
-		// The change may have removed the member whose answer was awaited. If one voter
-		// is left, Raft would wait for the answer forever.
+		// The change might have removed the member whose answer the question awaits. If a
+		// single voter is left, Raft would wait for the answer forever.
 		c.ask(c.lease.askedAt)
 	}
 	context := cc.GetContext()
@@ -52,7 +53,7 @@ func (c *Core) didChange(e *raftpb.Entry) {
 
 // confChange decodes the change of configuration in an entry.
 func confChange(e *raftpb.Entry) *raftpb.ConfChangeV2 {
-	if e.GetType() == raftpb.EntryConfChange { // Raft writes the older form if that suffices
+	if e.GetType() == raftpb.EntryConfChange { // Raft writes the older form if it suffices
 		cc := new(raftpb.ConfChange)
 		mustUnmarshal(e, cc)
 		return cc.AsV2()
@@ -64,6 +65,6 @@ func confChange(e *raftpb.Entry) *raftpb.ConfChangeV2 {
 
 func mustUnmarshal(e *raftpb.Entry, m proto.Message) {
 	if err := proto.Unmarshal(e.GetData(), m); err != nil {
-		panic(fmt.Sprintf("core: entry %d: %v", e.GetIndex(), err)) // the entry's checksum was correct
+		panic(fmt.Sprintf("core: entry %d: %v", e.GetIndex(), err)) // the checksum of the entry was correct
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// ErrDeposed reports that the epoch of a decision has ended. An entry that was proposed
-// before can still be committed.
+// ErrDeposed means that the epoch of a proposal has ended. An entry that was proposed
+// earlier can still be committed.
 var ErrDeposed = errors.New("core: this member's leadership epoch has ended")
 
 // A Log is the part of the member's log that a core reads.
@@ -22,17 +22,17 @@ type Log interface {
 	raft.Storage
 	State() raftlog.State
 	Last() raftlog.Position
-	// Has reports whether an entry is in the log, or was cut.
+	// Has reports whether an entry is in the log, or was removed from its start.
 	Has(raftlog.Position) bool
 	// ConfChanges returns the indexes of the entries that change the configuration.
 	ConfChanges() []uint64
 }
 
-// Options configures a Core. ID and Applied are required. For the others, zero means the
-// default.
+// Options configures a Core. ID and Applied are required. For the other fields, zero
+// means the default.
 type Options struct {
 	ID      uint64           // id of this member, not 0
-	Applied raftlog.Position // the journal contains all changes up to here
+	Applied raftlog.Position // the journal contains all changes up to this entry
 
 	Tick time.Duration // zero means 60 ms
 
@@ -40,13 +40,13 @@ type Options struct {
 }
 
 const (
-	electionTicks = 10 // a member stands for election after this time without a leader
+	electionTicks = 10 // a member runs for election after this time without a leader
 	leaseTicks    = 6  // less than electionTicks
 )
 
 // Limits of the messages to one member, and of one batch.
 const (
-	maxMessage       = 1 << 20  // bytes of entries in a message, unless one entry is larger
+	maxMessage       = 1 << 20  // bytes of entries in a message, unless a single entry is larger
 	maxInflight      = 64       // messages in flight to a member
 	maxInflightBytes = 64 << 20 // bytes in flight to a member
 	maxApplying      = 4 << 20  // bytes of entries in one batch of applied entries
@@ -54,48 +54,49 @@ const (
 
 // A Leadership is a member's view of the leadership.
 type Leadership struct {
-	Leader uint64 // id, or 0 if unknown
+	Leader uint64 // id of the leader, or 0 if unknown
 	Term   uint64
-	Epoch  uint64 // unique in the process; it is 0 unless this member decides
+	Epoch  uint64 // unique in the process; 0 unless this member can make changes
 }
 
-// A Core is the part of a member that runs Raft. Only one goroutine at a time may call
-// its methods. Moments are nanoseconds of a clock that never stops and never goes back.
+// A Core is the part of a member that runs Raft. Its methods must not be called
+// concurrently. Times are in nanoseconds, on a clock that never stops and never goes
+// back.
 type Core struct {
 	opt  Options
 	log  Log
 	node *raft.RawNode
 
-	lead  Leadership     // leader and term of the last observed state of Raft
-	state raft.StateType // of the last observed state
+	lead  Leadership     // leader and term at the last call of observe
+	state raft.StateType // state of Raft at the last call of observe
 
 	// Invariants:
 	//  1. lead.Epoch != 0 only if state is Leader and noopsApplied >= noopsNeeded.
-	//  2. epochs only grows; each number of an epoch was given once.
-	//  3. noopsApplied and noopsNeeded count from the beginning of the term. The leader
+	//  2. epochs only increases; each epoch number is assigned once.
+	//  3. noopsApplied and noopsNeeded count from the start of the term. The leader
 	//     proposes the first entry without data of a term; Reloaded proposes the others.
 	epochs       uint64
 	noopsApplied int // applied entries of this term without data
-	noopsNeeded  int // number of them that the next epoch requires
+	noopsNeeded  int // number of these entries that the next epoch requires
 	resigned     bool
-	reloaded     bool // after resigned: the engine is ready for another epoch
+	reloaded     bool // after resigned was set: the engine is ready for another epoch
 
-	proposals proposals // the proposals of the epoch in force
+	proposals proposals // the proposals of the current epoch
 
-	applied raftlog.Position // Done was called for the entries up to here
+	applied raftlog.Position // Done was called for the entries up to this one
 	agreed  uint64           // last entry known to be committed at the start
 	last    uint64           // the last entry that Raft has returned for writing
 
 	conf     *raftpb.ConfState // after the last applied change of configuration
-	confDone uint64            // index of that change
-	confAsk  bool              // a later change was proposed in this term and not applied
+	confDone uint64            // index of the entry with that change
+	confAsk  bool              // a later change was proposed in this term and is not applied
 
 	lacks      uint64            // the entry of the snapshot that this term's leader has offered, or 0
-	installing bool              // a snapshot was restored, and Installed was not called since
-	held       []*raftpb.Message // responses that wait for Installed
+	installing bool              // a snapshot was restored, and Installed has not been called since
+	held       []*raftpb.Message // responses to deliver after Installed
 
 	lease lease
-	ticks int // since the start
+	ticks int // number since the start
 
 	hard            *raftpb.HardState // Raft's hard state
 	commitUnwritten bool              // only the commit index of hard is new, and no Write contains it
@@ -104,8 +105,8 @@ type Core struct {
 	work Work
 }
 
-// New makes the core of a member from its log. Work.Apply can return entries before
-// o.Applied. They are for the changes of configuration among them.
+// New creates the core of a member from its log. Work.Apply can return entries before
+// o.Applied, because of the changes of configuration among them.
 func New(log Log, o Options) (*Core, error) {
 	o.Tick = cmp.Or(o.Tick, 60*time.Millisecond)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
@@ -136,7 +137,7 @@ func New(log Log, o Options) (*Core, error) {
 		PreVote:                   true,
 		DisableProposalForwarding: true,
 		StepDownOnRemoval:         true,
-		Logger:                    &raft.DefaultLogger{Logger: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)}, // to debug Raft
+		Logger:                    &raft.DefaultLogger{Logger: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)}, // for debugging Raft
 	})
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
@@ -186,13 +187,13 @@ func (c *Core) Tick(now int64) {
 	c.observe()
 }
 
-// Step handles a message of another member. It returns an error if the message is
+// Step handles a message from another member. It returns an error if the message is
 // unusable.
 func (c *Core) Step(m *raftpb.Message) error {
 	switch m.GetType() {
 	case raftpb.MsgVote, raftpb.MsgPreVote:
 		if c.ticks < electionTicks {
-			return nil // an earlier process of this member may have promised a leader not to vote
+			return nil // an earlier process of this member might have promised a leader not to vote
 		}
 	case raftpb.MsgSnap:
 		return c.offered(m)
@@ -205,8 +206,8 @@ func (c *Core) Step(m *raftpb.Message) error {
 	return err
 }
 
-// Propose proposes entries that were decided in an epoch. No entry may be empty. If the
-// epoch ends before an entry is committed, the entry can still end up in the log.
+// Propose proposes the entries of an epoch. No entry can be empty. If the epoch ends
+// before an entry is committed, the entry can still end up in the log.
 func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
 	if epoch == 0 || epoch != c.lead.Epoch {
 		return ErrDeposed
@@ -222,11 +223,11 @@ func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
 	return nil
 }
 
-// Committed returns the number of proposals of the current epoch that are committed:
-// every later leader has them. They need not be on this member's disk.
+// Committed returns the number of proposals in the current epoch that are committed, so
+// that every later leader has them. They need not be on this member's disk.
 func (c *Core) Committed() uint64 { return c.proposals.committed }
 
-// Resign ends the epoch, although the member may continue to lead. The member can become
+// Resign ends the epoch, even if the member remains the leader. The member can become
 // active again in this term only after Reloaded.
 func (c *Core) Resign() {
 	if c.lead.Epoch != 0 {
@@ -234,21 +235,21 @@ func (c *Core) Resign() {
 	}
 }
 
-// Reloaded reports that the engine matches the applied entries after an epoch that was
-// resigned. A member that still leads becomes active again when all of its proposals are
-// applied.
+// Reloaded must be called when the engine matches the applied entries again after Resign.
+// If the member is still the leader, it becomes active again when all of its proposals
+// are applied.
 func (c *Core) Reloaded() {
 	c.reloaded = true
 	c.reactivate()
 	c.observe()
 }
 
-// AwaitsReload reports whether an epoch was resigned in this term, and Reloaded was not
-// called since.
+// AwaitsReload reports whether an epoch was resigned in this term and Reloaded has not
+// been called since.
 func (c *Core) AwaitsReload() bool { return c.resigned && !c.reloaded }
 
 // reactivate proposes the entry after which a member that has resigned can be active
-// again. Raft refuses the entry during a transfer.
+// again.
 func (c *Core) reactivate() {
 	if c.resigned && c.reloaded && c.node.Propose(nil) == nil {
 		c.resigned = false
@@ -271,9 +272,9 @@ func (c *Core) Done(responses []*raftpb.Message) {
 			continue
 		}
 		if c.installing && m.GetType() == raftpb.MsgStorageAppendResp {
-			// Raft applies the entries after the snapshot when it receives this response.
-			// Raft must not receive responses for entries first: its log would end with
-			// the snapshot again.
+			// When Raft receives this response, it applies the entries after the
+			// snapshot. Raft must not receive responses for entries earlier: its log
+			// would end with the snapshot again.
 			c.held = append(c.held, m)
 			continue
 		}
@@ -285,7 +286,7 @@ func (c *Core) Done(responses []*raftpb.Message) {
 				c.applied = raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}
 			}
 		}
-		// A removed leader does not find itself.
+		// A leader that was removed is not among the members of its own log.
 		if err := c.node.Step(m); err != nil && !errors.Is(err, raft.ErrStepPeerNotFound) {
 			panic(fmt.Sprintf("core: a response of the disk is refused: %v", err))
 		}
@@ -293,10 +294,10 @@ func (c *Core) Done(responses []*raftpb.Message) {
 	c.observe()
 }
 
-// didApply passes applied entries on to Raft.
+// didApply reports applied entries to Raft.
 func (c *Core) didApply(entries []*raftpb.Entry) {
 	for _, e := range entries {
-		if e.GetIndex() > c.applied.Index { // otherwise a later snapshot contains it
+		if e.GetIndex() > c.applied.Index { // otherwise, a later snapshot contains the entry
 			c.applied = raftlog.Position{Index: e.GetIndex(), Term: e.GetTerm()}
 		}
 		switch {
@@ -314,8 +315,8 @@ func (c *Core) Lead() Leadership { return c.lead }
 // Status returns Raft's status, with the progress of the other members on a leader.
 func (c *Core) Status() raft.Status { return c.node.Status() }
 
-// Unreachable reports that messages to another member were lost.
+// Unreachable must be called when messages to another member were lost.
 func (c *Core) Unreachable(id uint64) { c.node.ReportUnreachable(id) }
 
-// Applied returns the last entry that was applied.
+// Applied returns the last applied entry.
 func (c *Core) Applied() raftlog.Position { return c.applied }

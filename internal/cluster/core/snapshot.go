@@ -9,7 +9,7 @@ import (
 )
 
 // Snapshot returns the current position of the journal. The journal is copied when the
-// other member fetches it, so the copy can contain more.
+// other member fetches it, so the copy can contain later entries.
 func (s storage) Snapshot() (*raftpb.Snapshot, error) {
 	at := s.c.applied
 	if at.Term == 0 {
@@ -18,9 +18,9 @@ func (s storage) Snapshot() (*raftpb.Snapshot, error) {
 	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: s.c.conf, Index: &at.Index, Term: &at.Term}}, nil
 }
 
-// offered handles a snapshot that the leader offers. It gives Raft a probe instead, so
-// that Raft answers with the end of its log. If the log has the snapshot's entry, or the
-// leader's log covers the missing entries, the snapshot is not needed.
+// offered handles a snapshot that the leader offers. It passes a probe to Raft instead,
+// so that Raft answers with the end of its log. The snapshot is not needed if the log has
+// the snapshot's entry, or if the leader's log covers the missing entries.
 func (c *Core) offered(m *raftpb.Message) error {
 	at := m.GetSnapshot().GetMetadata()
 	err := c.Step(probe(m, at.GetIndex(), at.GetTerm()))
@@ -34,7 +34,7 @@ func (c *Core) offered(m *raftpb.Message) error {
 	return err
 }
 
-// probe returns a message of the same leader that asks whether the log has an entry.
+// probe returns a message from the same leader that asks whether the log has an entry.
 func probe(m *raftpb.Message, index, term uint64) *raftpb.Message {
 	return &raftpb.Message{
 		Type: raftpb.MsgApp.Enum(), From: m.From, To: m.To, Term: m.Term, Index: &index, LogTerm: &term, Commit: &index,
@@ -43,23 +43,23 @@ func probe(m *raftpb.Message, index, term uint64) *raftpb.Message {
 
 // LacksSnapshot reports whether the leader has offered a snapshot whose entry is not in
 // the log. The member must then fetch a snapshot from the leader and call Restore, unless
-// the leader's log supplies the missing entries.
+// the leader's log still supplies the missing entries.
 func (c *Core) LacksSnapshot() bool { return c.lacks > c.node.BasicStatus().GetCommit() }
 
-// Restore makes the log start after a snapshot that the member has stored beside its
-// queue. It returns false and changes nothing if the member no longer needs the snapshot
-// or has no leader. Otherwise the next Work contains a Write with the snapshot. Until
-// Installed, the core applies nothing and does not run for election, but it votes and
-// accepts entries.
+// Restore makes the log start after a snapshot that the member has stored next to its
+// journal. It returns false and changes nothing if the member no longer needs the
+// snapshot or has no leader. Otherwise the next Work contains a Write with the snapshot.
+// Until Installed, the core applies nothing and does not run for election, but it votes
+// and accepts entries.
 func (c *Core) Restore(s *raftpb.Snapshot) bool {
 	c.gather()
 	if c.lead.Leader == 0 {
 		return false
 	}
-	before, lead := len(c.work.Write), c.lead // the calls below change them
+	before, lead := len(c.work.Write), c.lead // the calls below change both
 	c.node.Step(&raftpb.Message{
 		Type: raftpb.MsgSnap.Enum(), From: &lead.Leader, To: &c.opt.ID, Term: &lead.Term, Snapshot: s,
-	}) // the messages and writes show Raft's decision
+	}) // the messages and writes reveal Raft's decision
 	c.gather()
 	if !slices.ContainsFunc(c.work.Write[before:], func(w Write) bool { return w.Snapshot != nil }) {
 		return false
@@ -69,16 +69,16 @@ func (c *Core) Restore(s *raftpb.Snapshot) bool {
 	return true
 }
 
-// Installed reports that the engine contains the restored snapshot.
+// Installed must be called when the engine contains the restored snapshot.
 func (c *Core) Installed() {
 	held := c.held
 	c.installing, c.held = false, nil
 	c.Done(held)
 }
 
-// endSnapshots reports to a leader's Raft each member that has installed the snapshot it
-// was offered. Raft detects this, unless the log was cut beyond that snapshot. Then the
-// member needs another snapshot.
+// endSnapshots reports to a leader's Raft each member that has installed the snapshot
+// offered to it. Raft detects this itself unless the log was cut beyond that snapshot. In
+// that case, the member needs another snapshot.
 func (c *Core) endSnapshots() {
 	c.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
 		if p.State == tracker.StateSnapshot && p.Match >= p.PendingSnapshot {
@@ -87,6 +87,6 @@ func (c *Core) endSnapshots() {
 	})
 }
 
-// SnapshotFailed reports that another member does not fetch the snapshot it was offered.
-// Raft then offers it a snapshot again, if the member still needs one.
+// SnapshotFailed must be called when another member does not fetch the snapshot offered
+// to it. Raft then offers a snapshot again, if the member still needs one.
 func (c *Core) SnapshotFailed(id uint64) { c.node.ReportSnapshot(id, raft.SnapshotFailure) }

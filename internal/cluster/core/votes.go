@@ -12,9 +12,9 @@ func isAlone(id uint64, conf *raftpb.ConfState) bool {
 	return len(voters) == 1 && voters[0] == id
 }
 
-// Forget reports that the process of the leader has ended for certain. Then the members
-// elect another leader before the election timeout. Forget returns false if another
-// member leads now.
+// Forget must be called when the process of the leader has certainly ended. The members
+// then elect another leader before the election timeout. Forget returns false if another
+// member is the leader now.
 func (c *Core) Forget(leader, term uint64) bool {
 	if c.lead.Leader != leader || c.lead.Term != term || leader == c.opt.ID || leader == 0 {
 		return false
@@ -24,11 +24,11 @@ func (c *Core) Forget(leader, term uint64) bool {
 	return err == nil && c.lead.Leader == 0
 }
 
-// Stand makes this member run for election now, if it has had no leader since Forget in
-// that term.
+// Stand makes this member run for election at once, unless it has had a leader since
+// Forget in that term.
 func (c *Core) Stand(term uint64) {
 	if c.lead.Leader == 0 && c.lead.Term == term && c.ticks >= electionTicks {
-		c.node.Campaign() // it fails if this member is not a voter
+		c.node.Campaign() // fails if this member is not a voter
 		c.observe()
 	}
 }

@@ -10,26 +10,26 @@ import (
 
 // Work is the work that the core requests.
 type Work struct {
-	Send  []*raftpb.Message // to other members; may be lost
-	Write []Write           // to the log, in this order, after the writes of earlier Works
-	Apply []Apply           // in this order, after the entries of earlier Works
-	Roles *Roles            // to be recorded, unless nil; the latest roles apply
+	Send  []*raftpb.Message // to other members; can be lost
+	Write []Write           // for the log, in this order, after the writes of earlier Works
+	Apply []Apply           // to apply in this order, after the entries of earlier Works
+	Roles *Roles            // roles to record, unless nil; the latest roles apply
 }
 
-// A Write must be appended to the log. If it has responses, they are for Done as soon as
-// all of the Write is durable. Without responses it needs no sync. If it has a snapshot,
-// the log starts after that snapshot. The snapshot must be installed when the Write is
-// durable; see [Core.Installed].
+// A Write must be appended to the log. If it has responses, the caller must pass them to
+// Done when the whole Write is durable. Without responses, it needs no sync. If it has a
+// snapshot, the log starts after that snapshot. The snapshot must be installed when the
+// Write is durable; see [Core.Installed].
 type Write struct {
-	Snapshot  *raftpb.Snapshot  // comes first; may be nil
-	Hard      *raftpb.HardState // may be nil
+	Snapshot  *raftpb.Snapshot  // before the other data; can be nil
+	Hard      *raftpb.HardState // can be nil
 	Entries   []*raftpb.Entry
 	Responses []*raftpb.Message
 }
 
-// An Apply holds entries that all members apply, in this order. The responses are for
-// Done, in the order of the Applies. Entries without data, and entries of other types
-// than [raftpb.EntryNormal], have a meaning only for the core.
+// An Apply contains entries that all members apply, in this order. The caller must pass
+// the responses to Done, in the order of the Applies. Entries without data, and entries
+// of types other than [raftpb.EntryNormal], have a meaning only for the core.
 type Apply struct {
 	Entries   []*raftpb.Entry
 	Responses []*raftpb.Message
@@ -42,7 +42,7 @@ type Roles struct {
 	Context []byte // of the change or, if the change has none, of the previous change in the same Work
 }
 
-// Idle reports whether there is nothing to do.
+// Idle reports whether there is no work.
 func (w *Work) Idle() bool {
 	return len(w.Send)+len(w.Write)+len(w.Apply) == 0 && w.Roles == nil
 }
@@ -86,9 +86,8 @@ func (c *Core) gather() {
 
 // proposals tracks the proposals of an epoch. Invariant:
 //
-//  4. written contains the indexes of the entries that Raft has given out to be written and
-//     that are not committed, in order. Before them, committed entries of the epoch are
-//     committed.
+//  4. written contains, in order, the indexes of the entries that Raft has returned for
+//     writing and that are not committed. committed counts the earlier ones of the epoch.
 type proposals struct {
 	written   []uint64
 	committed uint64
@@ -114,7 +113,7 @@ func (p *proposals) commit(index uint64) {
 	}
 }
 
-// writeOf returns the Write of a message. A commit index promises nothing, so it is
+// writeOf returns the Write of a message. A commit index is not a promise, so it is
 // written only together with other data.
 func (c *Core) writeOf(m *raftpb.Message) Write {
 	w := Write{Snapshot: m.GetSnapshot(), Entries: m.GetEntries(), Responses: m.GetResponses()}
@@ -123,7 +122,7 @@ func (c *Core) writeOf(m *raftpb.Message) Write {
 		promise = promise || m.GetTerm() != c.hard.GetTerm() || m.GetVote() != c.hard.GetVote()
 		c.hard, c.commitUnwritten = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}, true
 	}
-	if w.Snapshot != nil { // the leader receives the response when this member can become leader
+	if w.Snapshot != nil { // the leader must receive the response only when this member can become the leader
 		c.installing, c.held, w.Responses = true, w.Responses, nil
 	}
 	if c.commitUnwritten && promise {
@@ -136,9 +135,9 @@ func (w *Write) isEmpty() bool {
 	return w.Snapshot == nil && w.Hard == nil && len(w.Entries)+len(w.Responses) == 0
 }
 
-// send sends a message. An append without entries informs a follower of the commit index,
-// or asks for the end of its log. It waits for the next append to that member, which does
-// both, or for the next tick.
+// send sends a message. An append without entries only informs a follower of the commit
+// index, or asks for the end of its log. send delays it until the next append to that
+// member, which does both, or until the next tick.
 func (c *Core) send(m *raftpb.Message) {
 	if m.GetType() == raftpb.MsgApp {
 		if len(m.GetEntries()) == 0 {
@@ -150,8 +149,8 @@ func (c *Core) send(m *raftpb.Message) {
 	c.work.Send = append(c.work.Send, m)
 }
 
-// delayed holds, by member, an append without entries that is sent at the next tick at
-// the latest.
+// delayed contains, by member, an append without entries that is sent no later than the
+// next tick.
 type delayed map[uint64]*raftpb.Message
 
 // take returns and removes the delayed messages. It drops messages of an earlier term.

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// Credentials identify a member to others, and contain the authority that identifies the
-// other members.
+// Credentials identifies a member to others, and contains the certificate authority that
+// identifies the other members.
 type Credentials struct {
 	Cluster     string // the cluster's id
-	ID          uint64 // of the member
+	ID          uint64 // id of the member
 	Certificate tls.Certificate
 	CA          *x509.Certificate
 	caKey       crypto.PrivateKey
@@ -34,7 +34,7 @@ func NewCluster() string {
 	return hex.EncodeToString(id[:])
 }
 
-// maxID is the largest id of a member. All JSON readers represent numbers up to it
+// maxID is the largest id of a member. All JSON parsers represent numbers up to maxID
 // exactly.
 const maxID = 1<<53 - 1
 
@@ -45,7 +45,8 @@ func NewID() uint64 {
 	return max(1, binary.LittleEndian.Uint64(id[:])&maxID)
 }
 
-// NewCA returns the credentials of the first member of a cluster, with a new authority.
+// NewCA returns the credentials of the first member of a cluster, with a new certificate
+// authority.
 func NewCA(cluster string, id uint64) *Credentials {
 	template := certificate(cluster, "beanpole cluster")
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
@@ -67,7 +68,7 @@ func (c *Credentials) Issue(id uint64) *Credentials {
 	return &Credentials{Cluster: c.Cluster, ID: id, Certificate: pair, CA: c.CA, caKey: c.caKey}
 }
 
-// sign makes a certificate and its key. The authority signs it; if the authority has no
+// sign creates a certificate and its key. The authority signs it; if the authority has no
 // key yet, the certificate is self-signed.
 func (c *Credentials) sign(template *x509.Certificate) (der []byte, key crypto.PrivateKey) {
 	public, key, err := ed25519.GenerateKey(nil)
@@ -81,7 +82,8 @@ func (c *Credentials) sign(template *x509.Certificate) (der []byte, key crypto.P
 	return must(x509.CreateCertificate(rand.Reader, template, c.CA, public, signer)), key
 }
 
-// must returns its argument. Operations on this package's keys and templates cannot fail.
+// must returns made if err is nil. Operations on this package's keys and templates cannot
+// fail.
 func must[T any](made T, err error) T {
 	if err != nil {
 		panic(err)
@@ -94,7 +96,7 @@ func certificate(cluster, name string) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: new(big.Int).SetUint64(NewID()),
 		Subject:      pkix.Name{Organization: []string{cluster}, CommonName: name},
-		NotBefore:    time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), // clocks of machines differ
+		NotBefore:    time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), // the clocks of machines differ
 		NotAfter:     time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 	}
 }
@@ -108,7 +110,7 @@ func MemberName(cluster string, id uint64) string {
 func AnyMember(cluster string) string { return cluster + ".beanpole" }
 
 // MemberOf returns the id of the member that owns a certificate. ok is false if the owner
-// is not a member of the cluster. The caller has verified the certificate.
+// is not a member of the cluster. The caller must have verified the certificate.
 func MemberOf(cluster string, c *x509.Certificate) (id uint64, ok bool) {
 	for _, name := range c.DNSNames {
 		var rest string
@@ -125,8 +127,8 @@ func Fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A Bundle is the form in which a joining member receives its credentials: in PEM, the
-// authority and its key, the member's certificate and its key.
+// A Bundle contains the credentials of a joining member in PEM form: the authority's
+// certificate and key, and the member's certificate and key.
 type Bundle struct {
 	CA     string `json:"ca"`
 	CAKey  string `json:"ca_key"`
@@ -143,7 +145,7 @@ func (c *Credentials) Bundle() Bundle {
 	}
 }
 
-// Credentials decodes a bundle. The error names the part that is wrong.
+// Credentials decodes a bundle. The error names the invalid part.
 func (b Bundle) Credentials(cluster string, id uint64) (*Credentials, error) {
 	authority, err := tls.X509KeyPair([]byte(b.CA), []byte(b.CAKey))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 const (
 	sub        = "cluster"
 	memberFile = "member.json"
-	nextFile   = memberFile + ".new" // renamed to memberFile
+	nextFile   = memberFile + ".new" // replaces memberFile by a rename
 	logDir     = "log"
 	tokensDir  = "tokens"
 )
@@ -28,8 +28,9 @@ var (
 	// ErrNone means that a directory does not belong to a member.
 	ErrNone = errors.New("not the directory of a cluster member")
 
-	// ErrUnfinished means that a command was interrupted while it made, changed or removed
-	// the member of a directory.
+	// ErrUnfinished means that a command was interrupted while it created, changed or
+	// removed the member of a directory. ErrUnfinished means that a command was
+	// interrupted while it created, changed or removed the member of a directory.
 	ErrUnfinished = errors.New("a command was interrupted")
 
 	// ErrLost means that a member's directory has lost the member's ids.
@@ -47,25 +48,25 @@ const (
 
 // An Identity identifies a member.
 type Identity struct {
-	Cluster string `json:"cluster"` // id, never used again
-	ID      uint64 `json:"id"`      // never used again
+	Cluster string `json:"cluster"` // unique id, never reused
+	ID      uint64 `json:"id"`      // never reused
 	Listen  string `json:"listen"`  // address for the other members: host and port
 
 	// Contacts lists the last known addresses of the other members. Commands use them
-	// when this member does not run.
+	// when this member is not running.
 	Contacts []string `json:"contacts,omitempty"`
 
-	// Unfinished is the command that was interrupted while it worked on the directory. No
-	// server starts there until the command is repeated. It is empty for a member that
-	// can run.
+	// Unfinished is the command that was interrupted while it changed the directory. No
+	// server starts on the directory until the command is repeated. It is empty for a
+	// member that can run.
 	Unfinished string `json:"unfinished,omitempty"`
 
 	// Membership is the input of an unfinished join or rejoin: the members of the cluster.
 	Membership json.RawMessage `json:"membership,omitempty"`
 }
 
-// A memberText is the content of member.json. One file holds ids and credentials, so that
-// both change in one step.
+// A memberText is the content of member.json. A single file contains ids and credentials,
+// so that both change in one step.
 type memberText struct {
 	Identity
 	Credentials Bundle `json:"credentials"`
@@ -98,8 +99,8 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 	return true, nil
 }
 
-// Save returns advice about a member's directory that a command cannot use. The directory
-// can contain the last copy of the jobs.
+// Save returns advice for a member's directory that a command cannot use, because it
+// might contain the last copy of the jobs.
 func Save(dir string) string {
 	return fmt.Sprintf("'beanpole journal copy %[1]s NEW' saves its jobs as a single server's journal; if the other members run, they have all jobs: "+
 		"'beanpole cluster remove' this member there, move %[1]s away, and 'beanpole cluster join' with an empty directory", dir)
@@ -151,8 +152,8 @@ func (d *Directory) read() error {
 	return err
 }
 
-// CheckNone returns an error unless init or join can make a member in the directory. Both
-// can follow an interrupted init or join.
+// CheckNone returns an error unless init or join can create a member in the directory.
+// Both can follow an interrupted init or join.
 func CheckNone(fsys vfs.FS, dir string) error {
 	is, err := Exists(fsys, dir)
 	if is {
@@ -166,7 +167,7 @@ func CheckNone(fsys vfs.FS, dir string) error {
 	return err
 }
 
-// Begin makes DIR/cluster for a member, and DIR if necessary. It replaces an unfinished
+// Begin creates DIR/cluster for a member, and DIR if necessary. It replaces an unfinished
 // member. m.Unfinished is the command; the member cannot run before Finish.
 func Begin(fsys vfs.FS, dir string, m Identity, c *Credentials) (*Directory, error) {
 	if err := CheckNone(fsys, dir); err != nil {
@@ -194,21 +195,21 @@ func Begin(fsys vfs.FS, dir string, m Identity, c *Credentials) (*Directory, err
 }
 
 // Become gives the directory to another member, in one step. m.Unfinished is the command
-// that makes the member; m needs no ids.
+// that creates the member; m needs no ids.
 func (d *Directory) Become(m Identity, c *Credentials) error {
 	m.Cluster, m.ID = c.Cluster, c.ID
 	d.Identity, d.Credentials = m, c
 	return d.write()
 }
 
-// Finish completes a command. Afterwards the member can run.
+// Finish completes a command. Afterwards, the member can run.
 func (d *Directory) Finish() error {
 	d.Unfinished, d.Membership = "", nil
 	return d.write()
 }
 
-// SetContacts stores the addresses of the other members. Only one goroutine at a time may
-// call it.
+// SetContacts stores the addresses of the other members. It must not be called
+// concurrently.
 func (d *Directory) SetContacts(addrs []string) error {
 	if slices.Equal(addrs, d.Contacts) {
 		return nil
@@ -217,7 +218,7 @@ func (d *Directory) SetContacts(addrs []string) error {
 	return d.write()
 }
 
-// write writes member.json in one step. Before that it gives all files to the owner of
+// write writes member.json in one step. Before that, it gives all files to the owner of
 // DIR.
 func (d *Directory) write() error {
 	text, err := json.MarshalIndent(memberText{d.Identity, d.Credentials.Bundle()}, "", "  ")
@@ -240,8 +241,8 @@ func (d *Directory) write() error {
 	return d.syncDirs(tokensDir, "", "..")
 }
 
-// Clear removes the log, the tokens and the rest of a member's former life. Only
-// member.json stays.
+// Clear removes the log, the tokens and all other files of the previous member. Only
+// member.json remains.
 func (d *Directory) Clear() error {
 	for _, dir := range []string{logDir, tokensDir, ""} {
 		names, err := d.fsys.List(d.path(dir))
@@ -260,19 +261,19 @@ func (d *Directory) Clear() error {
 	return d.syncDirs(logDir, tokensDir, "")
 }
 
-// Leave starts to turn the directory into a single server's. Afterwards no member runs
-// there.
+// Leave starts to turn the directory into a single server's directory. Afterwards, no
+// member can run on it.
 func (d *Directory) Leave() error {
 	d.Unfinished = Leave
 	return d.write()
 }
 
-// Remove turns the directory into a single server's: it deletes everything except the
-// journal.
+// Remove turns the directory into a single server's directory: it deletes all files
+// except the journal.
 func (d *Directory) Remove() error {
 	err := d.Clear()
 	if err == nil {
-		err = d.own() // root may have written to the journal
+		err = d.own() // root might have written to the journal
 	}
 	if err == nil {
 		err = d.fsys.Remove(d.path(memberFile))

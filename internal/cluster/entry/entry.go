@@ -1,16 +1,16 @@
 // Package entry encodes the changes of a turn as entries of a cluster's log.
 //
 //	var b entry.Builder
-//	b.Add(&change, epoch)                         // each in its order
+//	b.Add(&change, epoch)                         // each change, in order
 //	entries := b.Entries(stamp)                   // one, or several for many changes
 //	…
 //	var d entry.Decoder
 //	stamp, changes, err := d.Decode(data, epoch)  // on each member
 //
-// An entry contains a level, the format's version. A member that cannot decode a level
-// must stop, because it must not skip changes that other members apply.
+// An entry contains a level, which is the version of the format. A member that cannot
+// decode a level must stop, because it must not skip changes that other members apply.
 //
-// A turn of many changes becomes several entries. This is safe: each change is
+// A turn with many changes becomes several entries. This is safe, because each change is
 // independent, and the turn is committed when its last entry is.
 package entry
 
@@ -24,11 +24,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal/record"
 )
 
-// Entries. Numbers without a width are varints, fixed ones little-endian.
+// Entries. Numbers without a width are varints; fixed-width numbers are little-endian.
 //
 //	entry := level u8  stamp i64  { length record }
 //
-// A record is one of package record.
+// Package record defines record.
 const headLength = 1 + 8
 
 const (
@@ -36,12 +36,11 @@ const (
 	Level = 3
 
 	// Written is the level of the entries that this program writes. When the format
-	// changes, Level rises one version before Written, so that a rolling upgrade works.
+	// changes, Level increases one version before Written, so that rolling upgrades work.
 	Written = 3
 )
 
-// wanted is the maximum size of an entry in bytes, except for an entry with a single
-// change.
+// wanted is the maximum size of an entry in bytes, unless the entry has a single change.
 const wanted = 1 << 20
 
 // A Builder collects the changes of a turn.

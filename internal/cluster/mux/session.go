@@ -16,7 +16,7 @@ const (
 	Window = 64 << 10
 
 	headLength = 8
-	maxPending = 1 << 20 // bytes that wait to be written; above this, streams accept no data
+	maxPending = 1 << 20 // number of bytes waiting to be written above which streams accept no data
 	maxKept    = 256 << 10
 
 	pingEvery = time.Second
@@ -35,7 +35,7 @@ const (
 	kindNote
 )
 
-// ErrClosed is the error of streams whose session this side has closed.
+// ErrClosed is the error of streams whose session was closed by this side.
 var ErrClosed = errors.New("mux: the session is closed")
 
 // errProtocol is wrapped by the errors of frames that this package never sends.
@@ -53,18 +53,18 @@ type Session struct {
 	wake    sync.Cond // for the writing goroutine; signals pending and err
 	streams map[uint32]*Stream
 	last    uint32    // the highest number of a stream
-	pending []byte    // frames to be written
-	wrote   bool      // whether something was written since the last tick
-	blocked []*Stream // wait until pending has room, each once
-	marked  []*Stream // their Notify functions must be called
+	pending []byte    // frames to write
+	wrote   bool      // data was written since the last tick
+	blocked []*Stream // streams that wait until pending has space, each once
+	marked  []*Stream // streams whose Notify functions must be called
 	spare   [][]byte  // buffers for received data
 	pinger  *time.Timer
-	err     error // why the session has ended
+	err     error // the reason why the session has ended
 }
 
-// New makes a session of a connection and takes ownership of it. The reading goroutine
-// calls accept for each stream that the other side opens; accept must not block. It is
-// nil if this side opens the streams.
+// New creates a session on a connection and takes ownership of the connection. The
+// reading goroutine calls accept for each stream that the other side opens; accept must
+// not block. It is nil if this side opens the streams.
 func New(conn net.Conn, accept func(*Stream)) *Session {
 	s := &Session{conn: conn, accept: accept, began: time.Now(), streams: make(map[uint32]*Stream), over: make(chan struct{})}
 	s.wake.L = &s.mu
@@ -113,7 +113,7 @@ func (s *Session) Close() error {
 func (s *Session) end(err error) {
 	s.mu.Lock()
 	if s.err == nil {
-		s.err = noEOF(err) // io.EOF is for the end of a stream
+		s.err = noEOF(err) // io.EOF is reserved for the end of a stream
 		s.pinger.Stop()
 		close(s.over)
 		for _, st := range s.streams {
@@ -122,7 +122,7 @@ func (s *Session) end(err error) {
 		s.wake.Signal()
 	}
 	s.notify()
-	underTLS(s.conn).Close() // skip the TLS farewell, which would wait for a dead machine
+	underTLS(s.conn).Close() // skip the TLS close_notify, which would wait for a dead machine
 }
 
 // underTLS returns the connection below TLS.
@@ -133,7 +133,7 @@ func underTLS(conn net.Conn) net.Conn {
 	return conn
 }
 
-// mark marks a stream as changed, so that notify calls its function.
+// mark records that a stream has changed, so that notify calls its function.
 func (s *Session) mark(st *Stream) {
 	st.changed.Broadcast()
 	if st.notify != nil && !st.marked {
@@ -157,7 +157,7 @@ func (s *Session) notify() {
 	}
 }
 
-// frame appends the head of a frame and b to the pending data.
+// frame appends the header of a frame and b to the pending data.
 func (s *Session) frame(id uint32, kind byte, length int, b []byte) {
 	if s.err != nil {
 		return
@@ -200,7 +200,7 @@ func (s *Session) write() error {
 	}
 }
 
-// block makes notify call the stream's function when pending has room. The caller holds
+// block makes notify call the stream's function when pending has space. The caller holds
 // mu.
 func (s *Session) block(st *Stream) {
 	if !st.blocked {
@@ -315,7 +315,7 @@ func (s *Session) handle(id uint32, kind byte, length int, b []byte) error {
 		if st.credit += length; st.credit > Window {
 			return fmt.Errorf("%w: credit for stream %d exceeds the window", errProtocol, id)
 		}
-		if len(s.pending) >= maxPending { // it cannot send yet; block notifies it later
+		if len(s.pending) >= maxPending { // it cannot send yet; block will notify it
 			s.block(st)
 		}
 	default:

@@ -18,28 +18,28 @@ var ErrWouldBlock error = syscall.EAGAIN
 // ErrGone is the error of writes to a stream that the other side no longer reads.
 var ErrGone = errors.New("mux: the other side has closed the stream")
 
-// ErrLost is the error of reads from a stream whose other side has called Lose.
+// ErrLost is the error of reads from a stream on whose other side Lose was called.
 var ErrLost error = syscall.ECONNABORTED
 
-// marks are the last mark that a stream has received, and the last note.
+// marks contains the last mark and the last note that a stream has received.
 type marks struct {
 	text     []byte // the note, then the state
-	note     int    // bytes of text
+	note     int    // length of the note in text
 	position uint64
-	at       time.Duration // from Session.began until the mark arrived; 0 before the first
+	at       time.Duration // time from Session.began until the mark arrived; 0 before the first mark
 }
 
 // A Stream is a connection within a session. The session's mu guards its fields.
 type Stream struct {
 	s       *Session
-	changed sync.Cond // with the session's mu
+	changed sync.Cond // uses the session's mu
 	notify  func()
 
 	in     []byte // received data; nil if it was all read
 	at     int    // number of bytes of in that were read
 	read   int    // bytes read since the last credit was granted
 	credit int    // bytes that can be sent
-	marks  *marks // nil before the first
+	marks  *marks // nil before the first mark
 
 	id       uint32
 	marked   bool // in the session's list of marked streams
@@ -52,11 +52,12 @@ type Stream struct {
 	unmarked bool // data has arrived since the last mark, or since the stream was opened
 }
 
-// Mark sends a mark, which replaces the last one: the state after all data that was
-// written, and the position of the other side's data up to which that was used. The note
-// stays as it is if it is nil. Only the side that accepts streams sends marks, before it
-// has ended the stream. They need no credit: the caller must not send more than one for
-// each write. Note and state must have less than [Window] bytes.
+// Mark sends a mark, which replaces the previous one. state is the state after all data
+// that this side has written; position is the number of bytes of the other side's data
+// that were used. If note is nil, the previous note remains valid. Only the side that
+// accepts streams can send marks, before it ends the stream. Marks need no credit: the
+// caller must not send more than one for each write. note and state must be shorter than
+// [Window] bytes.
 func (st *Stream) Mark(position uint64, note, state []byte) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -87,8 +88,8 @@ func (st *Stream) takeMark(kind byte, b []byte) {
 }
 
 // LastMark returns a copy of the last mark and the time when it arrived. ok is false if
-// data has arrived after it. The time is zero if there was no mark; then ok is false if
-// any data has arrived.
+// data has arrived since the mark. If there was no mark, the time is zero, and ok is
+// false if any data has arrived.
 func (st *Stream) LastMark() (note, state []byte, at time.Time, ok bool) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -109,16 +110,16 @@ func (st *Stream) Used() uint64 {
 	return st.marks.position
 }
 
-// Lose is Close, but the other side gets ErrLost instead of io.EOF.
+// Lose is like Close, but the other side gets ErrLost instead of io.EOF.
 func (st *Stream) Lose() {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	st.close(1)
 }
 
-// Notify sets a function that is called when there is more to read, or room for a write
-// that was incomplete. Any goroutine can call it, sometimes without a cause. It must not
-// block.
+// Notify sets a function that is called when there is more to read, or space for the rest
+// of an incomplete write. f can be called from any goroutine, and sometimes without a
+// reason. It must not block.
 func (st *Stream) Notify(f func()) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -183,7 +184,7 @@ func (st *Stream) Held() int {
 	return cap(st.in)
 }
 
-// Small buffers are reused, so that a command needs no allocation.
+// Small buffers are reused, so that commands need no allocation.
 const (
 	spareSize  = 4 << 10
 	maxSpare   = 256 // maximum number of spare buffers of a session
@@ -241,7 +242,7 @@ func (st *Stream) tryWrite(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Read is TryRead, but it waits until data is available.
+// Read is like TryRead, but waits until data is available.
 func (st *Stream) Read(b []byte) (int, error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -254,7 +255,7 @@ func (st *Stream) Read(b []byte) (int, error) {
 	}
 }
 
-// Write is TryWrite, but it waits until all bytes are accepted.
+// Write is like TryWrite, but waits until all bytes are accepted.
 func (st *Stream) Write(b []byte) (n int, err error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -281,7 +282,7 @@ func (st *Stream) CloseWrite() error {
 	return nil
 }
 
-// Close ends the stream. Data written before still arrives.
+// Close ends the stream. Data that was written earlier still arrives.
 func (st *Stream) Close() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -289,7 +290,7 @@ func (st *Stream) Close() error {
 	return nil
 }
 
-// close closes the stream. lost is 1 if the other side gets ErrLost.
+// close closes the stream. lost is 1 if the other side must get ErrLost.
 func (st *Stream) close(lost int) {
 	if st.closed {
 		return

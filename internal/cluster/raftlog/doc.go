@@ -8,7 +8,7 @@
 //	err = log.Append(hardState, entries) // of a MsgStorageAppend
 //	err = log.Sync()                     // now its responses can be delivered
 //	…
-//	err = log.Cut(at)                    // entries up to here are in the journal, durably
+//	err = log.Cut(at)                    // the journal durably contains the entries up to at
 //
 // # Records
 //
@@ -19,28 +19,28 @@
 //	state  := 8 json                          the rest of [State]: the members, where the log was
 //	                                          cut, the starts, the fatal reason and the peers
 //
-// A record of index i overrides all earlier entries of index i and above. In this way a
-// conflicting suffix is replaced; no file is cut in its middle. The last record of each
-// other kind applies. An unknown kind is an error, because an older program must not
+// A record of index i overrides all earlier entries of index i and above. This replaces a
+// conflicting suffix without truncating a file in the middle. Of each other kind, the
+// last record applies. An unknown kind is an error, because an older program must not
 // ignore a record that it cannot read.
 //
 // # Memory
 //
 // The newest entries are in memory: at least the entries of the current segment, and
 // about [Options].Recent bytes. [Log.Entries] reads older entries from their sealed
-// segments. It starts at the nearest stored offset; there is one for about 256 KiB. It
-// recognizes an overridden entry by its term: in Raft's log, an index and a term identify
-// one entry.
+// segments. It starts at the nearest stored offset; one is stored for about every 256
+// KiB. It recognizes an overridden entry by its term, because in Raft's log, an index and
+// a term identify a single entry.
 //
 // # Cutting
 //
-// [Log.Cut] names the last entry that is no longer needed, and removes the oldest
-// segments that contain only such entries. Before that, Cut writes the hard state and the
-// other state to the newest segment, because the last records of those kinds can be in a
-// removed segment: a member that loses its vote can vote twice. Room for these records is
-// reserved, since only a cut frees a disk that the log has filled. [Log.Restore] cuts the
-// log at the end of a snapshot. One record contains both the members and the beginning of
-// the log.
+// [Log.Cut] takes the last entry that is no longer needed, and removes the oldest
+// segments that contain only unneeded entries. Before that, Cut writes the hard state and
+// the other state to the newest segment, because the last records of those kinds can be
+// in a removed segment: a member that loses its vote can vote twice. Space for these
+// records is reserved, because only a cut frees space when the log has filled the disk.
+// [Log.Restore] cuts the log at the end of a snapshot. A single record contains both the
+// members and the start of the log.
 //
 // # Failing disks
 //

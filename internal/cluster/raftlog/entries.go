@@ -36,7 +36,7 @@ func (l *memory) remember(index uint64, pos wal.Pos) {
 	}
 }
 
-// override removes the entries from index on.
+// override removes the entries starting with index.
 func (l *memory) override(index uint64) {
 	if len(l.newest) > 0 && index >= l.newest[0].GetIndex() {
 		keep := index - l.newest[0].GetIndex()
@@ -52,7 +52,8 @@ func (l *memory) override(index uint64) {
 	l.confs = slices.DeleteFunc(l.confs, func(i uint64) bool { return i >= index })
 }
 
-// note records that a segment contains a record, and the index of its entry, if any.
+// note records that a segment contains a record, and the index of the record's entry, if
+// any.
 func (l *memory) note(pos wal.Pos, index uint64) {
 	if n := len(l.segments); n == 0 || l.segments[n-1].sequence < pos.Segment {
 		l.segments = append(l.segments, segment{sequence: pos.Segment})
@@ -72,7 +73,7 @@ func (l *memory) highestOf(sequence uint64) uint64 {
 }
 
 // cutAt removes the entries up to at. If the log ends before at, or has another entry
-// with that index, the log then starts after at.
+// with that index, the log is then empty and starts after at.
 func (l *memory) cutAt(at Position) {
 	i := sort.Search(len(l.terms), func(i int) bool { return l.terms[i].Index > at.Index })
 	if at.Index >= l.last.Index || i > 0 && l.terms[i-1].Term != at.Term {
@@ -81,7 +82,7 @@ func (l *memory) cutAt(at Position) {
 	if first := l.firstRecent(); at.Index >= first {
 		l.drop(int(at.Index - first + 1))
 	}
-	// The run and the offset that contain the first remaining entry keep their beginning.
+	// The run and the offset that contain the first remaining entry keep their start.
 	for len(l.terms) > 1 && l.terms[1].Index <= at.Index+1 {
 		l.terms = l.terms[1:]
 	}
@@ -100,8 +101,8 @@ func (l *memory) begin(after Position) {
 
 // forget drops the oldest entries from memory while their data exceeds Options.Recent. It
 // keeps the entries whose records are not entirely in sealed segments. A record is
-// entirely in sealed segments if the next entry's record begins in one. All appended
-// records must be flushed.
+// entirely in sealed segments if the next entry's record starts in a sealed segment. All
+// appended records must be flushed.
 func (l *Log) forget() {
 	l.sealed = l.wal.Sealed()
 	open := l.wal.Current() // 0 after Open: all segments are sealed
@@ -112,8 +113,8 @@ func (l *Log) forget() {
 	l.drop(n)
 }
 
-// drop drops the oldest n entries from memory. It copies nothing: the next append that
-// exceeds the capacity of newest moves the remaining entries. Therefore the cost of an
+// drop drops the oldest n entries from memory. It does not copy entries: the next append
+// that exceeds the capacity of newest moves the remaining ones. Therefore, the cost of an
 // append does not depend on the number of entries in memory.
 func (l *memory) drop(n int) {
 	for _, e := range l.newest[:n] {
@@ -123,21 +124,21 @@ func (l *memory) drop(n int) {
 	l.newest = l.newest[n:]
 }
 
-// InitialState is part of [raft.Storage].
+// InitialState implements [raft.Storage].
 func (l *Log) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state.Hard, l.state.Roles, nil
 }
 
-// FirstIndex is part of [raft.Storage].
+// FirstIndex implements [raft.Storage].
 func (l *Log) FirstIndex() (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state.Cut.Index + 1, nil
 }
 
-// LastIndex is part of [raft.Storage].
+// LastIndex implements [raft.Storage].
 func (l *Log) LastIndex() (uint64, error) {
 	return l.Last().Index, nil
 }
@@ -149,13 +150,13 @@ func (l *Log) ConfChanges() []uint64 {
 	return slices.Clone(l.confs)
 }
 
-// Snapshot is part of [raft.Storage]. It always fails, because the log does not contain
+// Snapshot implements [raft.Storage]. It always fails, because the log does not contain
 // snapshots; the caller provides them.
 func (l *Log) Snapshot() (*raftpb.Snapshot, error) {
 	return nil, raft.ErrSnapshotTemporarilyUnavailable
 }
 
-// Term is part of [raft.Storage].
+// Term implements [raft.Storage].
 func (l *Log) Term(index uint64) (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,14 +175,14 @@ func (l *memory) term(index uint64) (uint64, error) {
 	return l.terms[runOf(l.terms, index)].Term, nil
 }
 
-// runOf returns the index of the last run that begins at or before index. There must be
-// one. A run is a sequence of entries of one term.
+// runOf returns the index of the last run that starts at or before index. There must be
+// such a run. A run is a sequence of entries with the same term.
 func runOf(terms []Position, index uint64) int {
 	return sort.Search(len(terms), func(i int) bool { return terms[i].Index > index }) - 1
 }
 
-// Has reports whether an entry is in the log, or was cut. For entries before Cut, it
-// reports whether they can have been in the log.
+// Has reports whether an entry is in the log, or was cut. For an entry before Cut, it
+// reports whether the entry can have been in the log.
 func (l *Log) Has(at Position) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,8 +190,8 @@ func (l *Log) Has(at Position) bool {
 	return err == raft.ErrCompacted || err == nil && term == at.Term
 }
 
-// Entries is part of [raft.Storage]. It returns at least one entry, and otherwise only as
-// many as fit into maxSize bytes of data and headers.
+// Entries implements [raft.Storage]. It returns at least one entry, and more only if they
+// fit into maxSize bytes of data and headers.
 func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	l.mu.Lock()
 	entries, err := l.recently(lo, hi, maxSize)
@@ -213,11 +214,11 @@ func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	return entries, nil
 }
 
-// errSealed reports that entries are in sealed segments, and not in memory.
+// errSealed means that entries are in sealed segments, and not in memory.
 var errSealed = errors.New("raftlog: not in memory")
 
-// recently returns the entries from lo to before hi that fit into maxSize bytes. The
-// error is errSealed if the first of them is not in memory.
+// recently returns the entries from lo up to, but not including, hi that fit into maxSize
+// bytes. The error is errSealed if the first of them is not in memory.
 func (l *memory) recently(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	switch first := l.firstRecent(); {
 	case lo <= l.state.Cut.Index:
@@ -234,7 +235,7 @@ func (l *memory) recently(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 				break
 			}
 		}
-		entries := make([]*raftpb.Entry, n) // without spare capacity, because Raft can append to it
+		entries := make([]*raftpb.Entry, n) // without spare capacity, because Raft can append to the slice
 		for i := range entries {
 			entries[i] = newest[i].Entry
 		}
@@ -254,28 +255,29 @@ func (l *memory) firstRecent() uint64 {
 // sizeOf returns the approximate size of an entry, in bytes.
 func sizeOf(e *raftpb.Entry) uint64 { return uint64(len(e.GetData())) + 24 }
 
-// A ReadError is the error of reading entries that are in the log. Raft's core panics
-// with it.
+// A ReadError is an error of reading entries that are in the log. Raft's core panics with
+// it.
 type ReadError struct{ err error }
 
 func (e *ReadError) Error() string { return e.err.Error() }
 func (e *ReadError) Unwrap() error { return e.err }
 
-// sealedEntries are the entries of sealed segments at one moment. Writers of the log do
-// not change them.
+// sealedEntries is a snapshot of the entries in sealed segments. Writers of the log do
+// not change it.
 type sealedEntries struct {
 	sealed []wal.Segment
 	from   wal.Pos // at or before the record of the first entry
 	terms  []Position
 }
 
-// older returns the entries in sealed segments from index on.
+// older returns the entries in sealed segments, starting with the index from.
 func (l *memory) older(from uint64) sealedEntries {
 	i := sort.Search(len(l.offsets), func(i int) bool { return l.offsets[i].index > from }) - 1
 	return sealedEntries{l.sealed, l.offsets[max(i, 0)].pos, slices.Clone(l.terms[runOf(l.terms, from):])}
 }
 
-// read reads the entries from lo to before hi that fit into maxSize bytes.
+// read reads the entries from lo up to, but not including, hi that fit into maxSize
+// bytes.
 func (s *sealedEntries) read(r *wal.Reader, lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	defer r.Close()
 	var entries []*raftpb.Entry
@@ -286,7 +288,7 @@ func (s *sealedEntries) read(r *wal.Reader, lo, hi, maxSize uint64) ([]*raftpb.E
 				return nil
 			}
 			e, err := decodeEntry(r.Payload)
-			// An overridden entry, or one before lo, has another index or term.
+			// An overridden entry, or an entry before lo, has another index or term.
 			if err != nil || e.GetIndex() != next || e.GetTerm() != s.terms[runOf(s.terms, next)].Term {
 				return err
 			}

@@ -23,33 +23,33 @@ const maxNames = 32
 // errRecord is wrapped by the errors of records that cannot be decoded.
 var errRecord = errors.New("raftlog: invalid record, or a record of another version")
 
-// A Position identifies an entry: Raft's log has at most one entry of an index and a
+// A Position identifies an entry: Raft's log has at most one entry with a given index and
 // term.
 type Position struct {
 	Index uint64 `json:"index"`
 	Term  uint64 `json:"term"`
 }
 
-// After reports whether a log that ends with p is ahead of a log that ends with q, in
-// Raft's order.
+// After reports whether, in Raft's order, a log that ends with p is ahead of a log that
+// ends with q.
 func (p Position) After(q Position) bool {
 	return p.Term > q.Term || p.Term == q.Term && p.Index > q.Index
 }
 
 // A MemberInfo describes a member of the cluster.
 type MemberInfo struct {
-	ID       uint64 // random, never used again
-	Number   uint64 // short, never used again
-	Address  string // of its listener for members
+	ID       uint64 // random, never reused
+	Number   uint64 // short, never reused
+	Address  string // address of its listener for members
 	Replaces uint64 // the id of the member that this learner replaces when it becomes a voter, or 0
 }
 
-// A Peer is this member's record of another member. It reveals that the other member's
-// disk was rolled back.
+// A Peer is this member's record of another member. It serves to detect that the other
+// member's disk was rolled back.
 type Peer struct {
 	Starts       uint64   // the highest start counter that it has reported
-	Name         uint64   // of that start; 0 if it has reported none
-	Acknowledged Position // the highest entry that it has acknowledged to this member
+	Name         uint64   // name of that start; 0 if it has reported none
+	Acknowledged Position // the last entry that it has acknowledged to this member
 }
 
 // A Membership lists the members and their roles after a change of configuration.
@@ -57,17 +57,17 @@ type Membership struct {
 	Roles      *raftpb.ConfState
 	RolesIndex uint64 // index of the last change that Roles includes, or 0
 	Members    []MemberInfo
-	LastNumber uint64 // the highest Number that a member has ever had
+	LastNumber uint64 // the highest Number that a member has had
 }
 
-// A State is everything except the entries. A record contains all of it but Hard, in
-// JSON.
+// A State is the content of the log except the entries. A record contains all of it,
+// except Hard, in JSON.
 type State struct {
 	Membership
 	Hard        *raftpb.HardState `json:"-"`
 	Cut         Position          // entries up to this one are not in the log
 	Starts      uint64            // number of starts of the member
-	Names       []uint64          // of the latest starts, in order; random, so that they identify a copy of the log
+	Names       []uint64          // names of the latest starts, in order; random, so that they identify a copy of the log
 	FatalReason string            // the reason why the member must not be started again, or empty
 	Peers       map[uint64]Peer
 }
@@ -96,8 +96,7 @@ func appendState(dst []byte, s *State) []byte {
 	return append(append(dst, kindState), text...)
 }
 
-// A reader reads numbers from a payload. After the end of the payload, all numbers are
-// zero.
+// A reader reads numbers from a payload. After the end of the payload, it reads zeros.
 type reader struct {
 	rest []byte
 	bad  bool

@@ -11,7 +11,7 @@ import (
 )
 
 // Append appends entries, and the hard state if it is not nil, and passes them to the
-// operating system. An entry overrides existing entries of the same and higher indexes.
+// operating system. An entry overrides existing entries with the same and higher indexes.
 //
 // After an error of this method, and of the other methods that write, call Recover and
 // then repeat the call. The repeated call completes the rest.
@@ -58,8 +58,8 @@ func (l *Log) Start(name uint64) error {
 	})
 }
 
-// SetFatalReason records why the member must not be started again. An empty reason allows
-// it.
+// SetFatalReason records the reason why the member must not be started again. An empty
+// reason permits a start.
 func (l *Log) SetFatalReason(reason string) error {
 	return l.set(func(s *State) { s.FatalReason = reason })
 }
@@ -83,10 +83,10 @@ func (l *Log) set(change func(s *State)) error {
 	return l.change(next, appendState(nil, &next))
 }
 
-// Cut records that the entries up to at are no longer needed: a journal durably contains
-// them. The log then starts after at, if it ended before, or if its entry of that index
-// has another term and was not committed. A new log of an existing journal starts in this
-// way. Cut removes only segments before at.
+// Cut records that the entries up to at are no longer needed, because a journal durably
+// contains them. If the log ends before at, or its entry with that index has another term
+// and was not committed, the log is then empty and starts after at. A new log for an
+// existing journal is created in this way. Cut removes only segments before at.
 func (l *Log) Cut(at Position) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
@@ -95,8 +95,8 @@ func (l *Log) Cut(at Position) error {
 	return l.cut(next)
 }
 
-// Restore combines Cut at the entry of a snapshot with SetMembership for that entry:
-// after a crash, the log has both or neither.
+// Restore combines Cut at the entry of a snapshot with SetMembership for that entry.
+// After a crash, the log has both changes or neither.
 func (l *Log) Restore(at Position, m Membership) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
@@ -133,7 +133,7 @@ func (l *Log) cut(next State) error {
 }
 
 // reserveForCut reserves a segment for the records of a Cut, unless one is reserved.
-// Therefore a log that has filled the disk can be cut, even after a restart. Without the
+// Therefore, a log that has filled the disk can be cut, even after a restart. Without the
 // reserve, no entry is appended.
 func (l *Log) reserveForCut() error {
 	if l.reserved {
@@ -152,8 +152,8 @@ func (l *Log) releaseReserve() {
 	}
 }
 
-// reserveSize returns the number of reserved bytes. It exceeds a segment, so that another
-// segment than the current one has room.
+// reserveSize returns the number of reserved bytes. It exceeds a segment, so that a
+// segment other than the current one has space.
 func (l *Log) reserveSize() int64 { return l.segmentSize * 3 / 2 }
 
 // update changes memory. The caller holds owner.

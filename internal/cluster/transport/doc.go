@@ -1,21 +1,21 @@
-// Package transport connects the members of a cluster: TLS 1.3 in which both sides show
-// certificates of the cluster's own authority, on one port.
+// Package transport connects the members of a cluster on one port. It uses TLS 1.3, and
+// both sides present certificates from the cluster's own authority.
 //
 //	t := transport.New(transport.Options{Listener: l, Credentials: c, …})
 //	member, err := cluster.Open(cluster.Options{Transport: t, …})  // calls SetMembers
 //	t.Start(member)
-//	t.Send(messages)                      // of Raft
+//	t.Send(messages)                      // messages of Raft
 //	conn, err := t.Client(id)             // a stream for a forwarded client
 //	reply, err := t.Request(ctx, id, …)
 //	t.Close()
 //
 // # Connections
 //
-// Each connection has one purpose. The TLS handshake negotiates it (ALPN), so that a
-// listener has it before the first byte:
+// Each connection has one purpose. The TLS handshake negotiates the purpose (ALPN), so
+// that a listener has it before the first byte:
 //
-//	messages   votes, heartbeats, acknowledgements; from the side that dials
-//	entries    messages of Raft with entries; from the side that dials
+//	messages   votes, heartbeats, acknowledgments; sent by the side that dials
+//	entries    messages of Raft with entries; sent by the side that dials
 //	clients    streams for clients (package mux); opened by the side that dials
 //	snapshot   a snapshot of the queue, for a member that lacks entries that are no longer in the log
 //	admin      HTTP: forwarded requests of the JSON API
@@ -31,10 +31,11 @@
 // client of a follower never waits for a connection, even after a change of leader. If
 // that connection fails, the member dials it again; the other two stay.
 //
-// Both sides of messages and entries exchange handshakes before the first message. A
-// handshake contains the end of the log, the number of starts and the version. Either
-// side can refuse the other. A message must be addressed to this member, come from the
-// member whose certificate was presented, and have a kind that members send.
+// On connections for messages and entries, both sides exchange handshakes before the
+// first message. A handshake contains the end of the log, the number of starts and the
+// version. Either side can refuse the other. A message must be addressed to this member,
+// come from the member whose certificate was presented, and be of a kind that members
+// send.
 //
 // On a connection for messages, the dialing side sends an empty frame every half second
 // and the other side returns it. Both sides close a connection that is silent for 5 s.
@@ -53,14 +54,15 @@
 //
 // # Goroutines
 //
-// One goroutine accepts, and one serves each accepted connection. For each other member,
-// one dials; while connected, two write, two read, and one waits for the end of the
-// session for clients. A session has two more. Close ends all of them.
+// One goroutine accepts connections, and one serves each accepted connection. For each
+// other member, one goroutine dials; while the member is connected, two write, two read,
+// and one waits for the end of the session for clients. A session has two more. Close
+// ends all of them.
 //
 // # Not here
 //
-// The contents of requests and streams, and the decision whether a server may join:
-// functions in the Options provide them.
+// The contents of requests and streams, and the decision whether a server can join.
+// Functions in the Options provide them.
 //
 // Start reading with Transport in transport.go, then link.go and accept.go.
 package transport

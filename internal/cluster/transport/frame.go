@@ -32,7 +32,7 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 	return frame.Bytes(), err
 }
 
-// readFrameInto replaces the content of a buffer by a frame. It allocates at most twice
+// readFrameInto replaces the content of a buffer with a frame. It allocates at most twice
 // the number of bytes received.
 func readFrameInto(frame *bytes.Buffer, r io.Reader, most int) error {
 	frame.Reset()
@@ -77,7 +77,7 @@ func appendMessage(dst []byte, m *raftpb.Message) ([]byte, error) {
 }
 
 // received lists the kinds of messages that members send to each other. A member sends
-// the other kinds only to itself, or they come from features of Raft that are not used
+// the other kinds only to itself, or they belong to features of Raft that are not used
 // here.
 var received = []raftpb.MessageType{
 	raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgSnap,
@@ -102,7 +102,8 @@ func parseMessage(frame []byte, from, to uint64) (*raftpb.Message, error) {
 }
 
 // withEntries reports whether a message uses the connection for entries. All replication
-// messages do, including those that only advance the commit index, to keep their order.
+// messages use it, including those that only advance the commit index, in order to keep
+// their order.
 func withEntries(m *raftpb.Message) bool {
 	return m.GetType() == raftpb.MsgApp || m.GetType() == raftpb.MsgSnap
 }
@@ -123,8 +124,9 @@ func writeHandshake(w io.Writer, g handshake) error {
 	return err
 }
 
-// A RemoteError is an error that the other side has sent in place of a handshake or of a
-// reply. For errors.Is it matches the error of package cluster that its code stands for.
+// A RemoteError is an error that the other side has sent in place of a handshake or a
+// reply. For errors.Is, it matches the error of package cluster that corresponds to its
+// code.
 type RemoteError struct {
 	Code string `json:"code,omitempty"` // a key of codes, or empty
 	Text string `json:"text"`

@@ -26,12 +26,12 @@ const (
 	firstPause = 20 * time.Millisecond // the first pause between attempts to connect
 	maxPause   = time.Second
 
-	maxQueued      = 4096     // messages that wait for a connection
-	maxQueuedBytes = 80 << 20 // their entries; a single larger message is accepted into an empty queue
+	maxQueued      = 4096     // maximum number of messages that wait for a connection
+	maxQueuedBytes = 80 << 20 // maximum size of their entries; a single larger message is accepted into an empty queue
 )
 
-// A link holds this member's connections to another member and the messages that wait for
-// them.
+// A link contains this member's connections to another member and the messages that wait
+// for them.
 type link struct {
 	t       *Transport
 	id      uint64
@@ -61,7 +61,7 @@ func (l *link) send(m *raftpb.Message) {
 // run keeps the link connected until its context ends.
 func (l *link) run() {
 	pause, said := firstPause, ""
-	known := false // whether the link was connected before
+	known := false // whether the link has been connected
 	for l.ctx.Err() == nil {
 		term := l.t.raft.Lead().Term
 		connected, err := l.connect()
@@ -125,19 +125,19 @@ func (l *link) connect() (connected bool, err error) {
 		func() error { return l.write(ctx, messages, &l.messages, pingEvery) },
 		func() error { return l.write(ctx, entries, &l.entries, 0) },
 		func() error { return readPings(messages, silence) },
-		func() error { return readPings(entries, 0) }, // there are none; this detects the end of the connection
+		func() error { return readPings(entries, 0) }, // there are no pings; this detects the end of the connection
 	} {
 		wg.Go(func() { cancel(f()) })
 	}
 	<-ctx.Done()
-	messages.NetConn().Close() // skip the TLS farewell, which would wait for a dead machine
+	messages.NetConn().Close() // skip the TLS close_notify, which would wait for a dead machine
 	entries.NetConn().Close()
 	wg.Wait()
 	return true, context.Cause(ctx)
 }
 
 // serveClients keeps a connection for clients open until ctx is done. Slow clients can
-// make it fail, and that must not delay the leader's heartbeats.
+// make it fail, which must not delay the leader's heartbeats.
 func (l *link) serveClients(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		conn, err := dial(ctx, l.t.opt.Credentials, l.address, l.id, forClients)
@@ -196,8 +196,8 @@ func (l *link) handshake(conn *tls.Conn) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// write writes the messages of a queue, and an empty frame every pings if that is not
-// zero.
+// write writes the messages of a queue. If pings is not zero, it also writes an empty
+// frame at this interval.
 func (l *link) write(ctx context.Context, conn *tls.Conn, q *queue, pings time.Duration) error {
 	var ping <-chan time.Time
 	if pings > 0 {
@@ -254,8 +254,8 @@ func writeAll(conn *tls.Conn, buf []byte) ([]byte, error) {
 	return buf[:0], nil
 }
 
-// readPings reads the empty frames that come back. It fails if none arrives for the time
-// silent; zero means no limit.
+// readPings reads the empty frames that the other side returns. It fails if none arrives
+// for the time silent; zero means no limit.
 func readPings(conn *tls.Conn, silent time.Duration) error {
 	r := bufio.NewReaderSize(conn, 64)
 	for {
@@ -268,9 +268,9 @@ func readPings(conn *tls.Conn, silent time.Duration) error {
 	}
 }
 
-// A queue holds messages that wait for a connection.
+// A queue contains messages that wait for a connection.
 type queue struct {
-	wake chan struct{} // has a value while there are messages
+	wake chan struct{} // receives a signal while there are messages
 
 	mu       sync.Mutex
 	isOpen   bool

@@ -21,12 +21,12 @@ const (
 	failed   = 1 // a RemoteError follows, in JSON
 )
 
-// ErrUnanswered reports that a request was sent but no reply arrived. The member might
-// have executed the request.
+// ErrUnanswered means that a request was sent but no reply arrived. The member might have
+// executed the request.
 var ErrUnanswered = errors.New("no reply from the member")
 
 // Request sends a request to the member id at addr. If id is 0, any member of the cluster
-// can answer. An error reported by the member is a RemoteError.
+// can answer. An error from the member is a RemoteError.
 func Request(ctx context.Context, c *directory.Credentials, addr string, id uint64, body []byte) ([]byte, error) {
 	conn, err := dial(ctx, c, addr, id, forRequest)
 	if err != nil {
@@ -77,7 +77,7 @@ func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
 func (t *Transport) answer(conn *tls.Conn, most int, do func(ctx context.Context, body []byte) ([]byte, error)) error {
 	ctx, cancel := context.WithTimeout(t.ctx, requestTimeout)
 	defer cancel()
-	conn.SetDeadline(time.Now().Add(handshakeTimeout)) // the server may have no certificate
+	conn.SetDeadline(time.Now().Add(handshakeTimeout)) // the server might have no certificate
 	body, err := readFrame(conn, most)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (t *Transport) answer(conn *tls.Conn, most int, do func(ctx context.Context
 	text, err := do(ctx, body)
 	switch {
 	case err != nil && t.ctx.Err() != nil:
-		return err // the reply is not logged: a removed leader stops before it learns of its removal
+		return err // the reply is not logged: a removed leader stops before it is notified of its removal
 	case err != nil:
 		reply[0] = failed
 		if text, err = json.Marshal(remoteError(err)); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 )
 
-// The purposes of a connection, as ALPN protocols. The number is the format's version.
+// The purposes of a connection, as ALPN protocols. The number is the version of the
+// format.
 const (
 	forMessages = "beanpole-messages/1"
 	forEntries  = "beanpole-entries/1"
@@ -31,8 +32,8 @@ var protocols = []string{forMessages, forEntries, forClients, forSnapshot, forRe
 // handshakeTimeout is the time limit for a TCP connection, and for a TLS handshake.
 const handshakeTimeout = 5 * time.Second
 
-// serverConfig returns the TLS configuration of a member's listener. Only a server that
-// joins needs no certificate.
+// serverConfig returns the TLS configuration of a member's listener. Only a joining
+// server needs no certificate.
 func serverConfig(c *directory.Credentials) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -83,8 +84,8 @@ func dial(ctx context.Context, c *directory.Credentials, addr string, id uint64,
 	})
 }
 
-// dialPinned connects to a member of a cluster that is identified only by the fingerprint
-// of its authority.
+// dialPinned connects to a member of a cluster of which only the fingerprint of its
+// authority is known.
 func dialPinned(ctx context.Context, addr, fingerprint string) (*tls.Conn, error) {
 	return dialConfig(ctx, addr, &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -119,7 +120,7 @@ func dialConfig(ctx context.Context, addr string, config *tls.Config) (*tls.Conn
 	return conn, nil
 }
 
-// explain adds the usual cause to some errors of a handshake.
+// explain adds the usual cause to some handshake errors.
 func explain(err error) error {
 	if strings.Contains(err.Error(), "no application protocol") {
 		return fmt.Errorf("the member at this address has another version: %w", err)

@@ -19,7 +19,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// Raft is the member that exchanges the messages. Several goroutines call its methods.
+// Raft is the member that exchanges the messages. Its methods must be safe for concurrent
+// use.
 type Raft interface {
 	Handshake() cluster.Handshake
 	// AcceptHandshake checks the handshake of another member. An error refuses that
@@ -27,19 +28,19 @@ type Raft interface {
 	AcceptHandshake(from uint64, h cluster.Handshake) error
 	// Step receives a message.
 	Step(m *raftpb.Message)
-	// Unreachable reports that messages to a member were lost.
+	// Unreachable is called when messages to a member were lost.
 	Unreachable(id uint64)
-	// Rejected reports that another member has refused this member, and the reason.
+	// Rejected is called when another member has refused this member, with the reason.
 	Rejected(by uint64, err error)
-	// Refused reports that the port of a member that was connected is closed: its process
-	// has ended. term is the term of Lead before the attempt to connect.
+	// Refused is called when the port of a member that was connected is closed, so that
+	// its process has ended. term is the term of Lead before the attempt to connect.
 	Refused(id, term uint64)
 	Lead() cluster.Leadership
 }
 
 // Options configures a Transport. All fields except Logger are required.
 type Options struct {
-	Listener    net.Listener // for other members; the transport closes it
+	Listener    net.Listener // listener for other members; the transport closes it
 	Credentials *directory.Credentials
 
 	// Client serves a client of another member, over a mux.Stream.
@@ -55,7 +56,7 @@ type Options struct {
 	// Request answers a request of another member, or of a command on the same machine.
 	Request func(ctx context.Context, from uint64, body []byte) ([]byte, error)
 
-	// Join answers a server that has no certificate. The server receives the error.
+	// Join answers a server that has no certificate. The server also receives an error.
 	Join func(ctx context.Context, client net.Addr, body []byte) ([]byte, error)
 
 	Logger *slog.Logger // nil disables logging
@@ -66,7 +67,7 @@ type Transport struct {
 	opt    Options
 	log    *slog.Logger
 	self   uint64
-	raft   Raft // nil before Start, static afterwards
+	raft   Raft // nil before Start, constant afterwards
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -78,7 +79,7 @@ type Transport struct {
 	pending unauthenticated
 }
 
-// New returns a transport. It is idle until Start.
+// New returns a transport. The transport is idle until Start.
 func New(opt Options) *Transport {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -91,7 +92,7 @@ func New(opt Options) *Transport {
 	return t
 }
 
-// Start accepts and opens connections for a member.
+// Start starts to accept and open connections for a member.
 func (t *Transport) Start(raft Raft) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,8 +106,8 @@ func (t *Transport) Start(raft Raft) {
 	}
 }
 
-// Close ends all connections. It returns when the transport calls no function of the
-// Options and of Raft.
+// Close ends all connections. It returns when no function of the Options and no method of
+// Raft is running.
 func (t *Transport) Close() {
 	t.mu.Lock()
 	t.cancel()
@@ -122,8 +123,8 @@ func (t *Transport) Close() {
 }
 
 // SetMembers replaces the list of members. The transport connects to new members and ends
-// the connections of removed members. A removed member gets the reason when it connects
-// again.
+// the connections of removed members. A removed member receives the reason when it
+// connects again.
 func (t *Transport) SetMembers(members []raftlog.MemberInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -233,5 +234,5 @@ func (NoPeers) Send([]*raftpb.Message) {}
 // SetMembers implements cluster.Transport.
 func (NoPeers) SetMembers([]raftlog.MemberInfo) {}
 
-// errClosed reports that this side has closed a connection.
+// errClosed means that this side has closed a connection.
 var errClosed = errors.New("closed")

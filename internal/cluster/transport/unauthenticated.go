@@ -16,15 +16,15 @@ const maxUnauthenticated = 128
 // need.
 const Descriptors = 2 * maxUnauthenticated
 
-// unauthenticated holds the connections that have not presented a member's certificate,
-// in order of arrival. Transport.mu guards it.
+// unauthenticated contains the connections that have not presented a member's
+// certificate, in the order of arrival. Transport.mu guards it.
 type unauthenticated struct {
 	waiting []net.Conn
 	evicted uint64 // connections closed since the start
 }
 
-// hostOf returns a value that is the same for all addresses of a host. It is the same for
-// all connections without an address.
+// hostOf returns a value that is the same for all addresses of a host, and for all
+// connections without an address.
 func hostOf(addr net.Addr) netip.Addr {
 	at, _ := netip.ParseAddrPort(addr.String())
 	return access.Machine(at.Addr())

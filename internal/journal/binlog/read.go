@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Options of Read and Write. With the zero value the engine's clock is the wall clock,
+// Options of Read and Write. With the zero value, the engine's clock is the wall clock,
 // and files have up to 10 MiB.
 type Options struct {
 	// Epoch is the time, in nanoseconds since 1970, at which the engine's clock was 0. It
@@ -26,7 +26,7 @@ type Options struct {
 // A Report is the result of Read.
 type Report struct {
 	Files   int    // number of files
-	Records int    // number of valid records, without the dropped ones
+	Records int    // number of valid records, excluding dropped ones
 	LastID  uint64 // the highest id in a valid record, or 0
 
 	// Damage contains a line for each unreadable or ignored part, in the order of the
@@ -36,9 +36,9 @@ type Report struct {
 
 const maxDamage = 100
 
-// Read reads all beanstalkd files in a directory. It calls apply with a Change for
-// each record, in order, and finally with a LastID, unless there was no record. An engine
-// that restores the changes (engine.Restore) contains every job in its state on the disk;
+// Read reads all beanstalkd files in a directory. It calls apply with a Change for each
+// record, in order, and finally with a LastID if there was a record. An engine that
+// restores the changes (engine.Restore) contains every job in its state on the disk;
 // reserved jobs are ready. A delayed job can be due. The Due of a buried job, its rank in
 // the order of burying, is its id.
 //
@@ -171,7 +171,7 @@ func (r *reader) readRecord() (more bool, err error) {
 	return true, err
 }
 
-// atEnd handles the end of the records: it returns a damage if anything but zeros
+// atEnd handles the end of the records: it returns a damage if any byte other than zero
 // follows.
 func atEnd(b []byte, format string, args ...any) error {
 	if isZero(b) {
@@ -196,7 +196,7 @@ func (r *reader) full(j *job, tube string, body []byte) error {
 	body, ok := bytes.CutSuffix(body, []byte(bodyEnd))
 	if !ok {
 		// The attributes are also valid for an earlier copy of the job, if there is one.
-		// That copy has the right body, because bodies never change.
+		// That copy has the correct body, because bodies never change.
 		r.note("%s at %d: job %d dropped: its body of %d bytes does not end with CR LF", r.name, r.at(), j.id, j.size)
 		r.report.LastID = max(r.report.LastID, j.id)
 		return r.apply(r.changeOf(engine.JobState, j))
@@ -213,7 +213,7 @@ func (r *reader) good(c engine.Change) error {
 	return r.apply(c)
 }
 
-// changeOf returns a record as a Change, without tube and body.
+// changeOf returns the Change for a record, without tube and body.
 func (r *reader) changeOf(kind engine.ChangeKind, j *job) engine.Change {
 	c := j.change(kind, r.epoch)
 	switch j.state {

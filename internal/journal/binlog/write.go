@@ -52,8 +52,8 @@ type writer struct {
 
 	// file is the current file, or nil.
 	file vfs.File
-	out  *bufio.Writer // its errors stick until Flush
-	at   int64         // bytes written to it
+	out  *bufio.Writer // keeps its first error until Flush
+	at   int64         // number of bytes written to it
 	head []byte        // scratch for a record without its body
 }
 
@@ -116,7 +116,8 @@ func (w *writer) putLastID(id uint64) error {
 	return w.write(appendRecord(full, "", &j))
 }
 
-// write writes the parts of a record, in a new file if the current one has no room.
+// write writes the parts of a record, in a new file if they do not fit into the current
+// file.
 func (w *writer) write(parts ...[]byte) error {
 	n := int64(0)
 	for _, p := range parts {
