@@ -99,9 +99,7 @@ func (d *disk) prepare() {
 	}
 }
 
-// write writes a batch and delivers its responses when the batch is durable. It returns
-// false if the member stops. The batch can then be incomplete. Therefore, no later batch
-// can be written and no response is delivered.
+// Read is like TryRead, but waits until data is available.
 func (d *disk) write(batch []diskWork) bool {
 	d.setBegun(d.m.opt.Now(), batch)
 	defer d.setBegun(0, nil)

@@ -4,7 +4,7 @@
 //
 //	cluster.Init(vfs.OS, dir, self)                  // once, for the first member
 //	m, err := cluster.Open(cluster.Options{Dir: dir, Self: self, Transport: t})
-//	b := m.Broker()                                  // its turns can make changes while this member is the active leader
+//	b := m.Broker()                                  // turns make changes while this member is the active leader
 //	m.Step(message)                                  // for each message from other members
 //
 // # A turn on the leader

@@ -11,88 +11,88 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A Handshake is a member's description of itself, sent before any message.
+// A Handshake is a member's description of itself, which precedes all messages.
 type Handshake struct {
-	Last    raftlog.Position // the end of its log
+	Last    raftlog.Position // end of its log
 	Starts  uint64           // number of its starts
 	Names   []uint64         // see raftlog.State
 	Number  uint64           // see raftlog.MemberInfo
-	Address string           // for other members
+	Address string           // address for other members
 	Level   uint64           // highest level of entries that it supports
-	Time    int64            // its clock: the cluster's time, if a leader has sent it
+	Time    int64            // time on its clock: the cluster's time, if a leader has sent it
 	Version string           // version of its program
 	Host    string           // name of its machine
 	Console string           // URL of its console; empty if other machines cannot reach one
 }
 
 var (
-	// ErrRolledBack reports that another member has lost data because its disk was
-	// restored from an older copy. It must be removed and join as a new member.
+	// ErrRolledBack means that another member has lost data because its disk was restored
+	// from an older copy. That member must be removed and join as a new member.
 	ErrRolledBack = errors.New("cluster: the member's disk has lost acknowledged changes; it must join again as a new member")
 
-	// ErrConnected reports that another process with the member's id is connected. Either
+	// ErrConnected means that another process with the member's id is connected. Either
 	// that process has ended, which this member detects within seconds, or one of the two
 	// directories is a copy of the other.
 	ErrConnected = errors.New("cluster: another server with this member's id is connected; unless it has just ended, one of the two directories is a copy of the other")
 
-	// ErrCopy reports that this member's directory is a copy of a directory in use.
+	// ErrCopy means that this member's directory is a copy of a directory in use.
 	ErrCopy = errors.New("this directory is a copy of a member's directory")
 
-	// ErrNotMember reports that the member does not exist.
+	// ErrNotMember means that the member does not exist.
 	ErrNotMember = errors.New("cluster: not a member")
 
-	// ErrDamaged reports that this member's directory has lost data, possibly
-	// acknowledged changes. The member can only join again as a new member.
+	// ErrDamaged means that this member's directory has lost data, possibly acknowledged
+	// changes. The member can only join again as a new member.
 	ErrDamaged = errors.New("this member must join again")
 
-	// ErrRemoved reports that this member was removed. It can only join again as a new
+	// ErrRemoved means that this member was removed. It can only join again as a new
 	// member.
 	ErrRemoved = errors.New("this member was removed from the cluster")
 
-	// ErrTooOld reports that the program of another member does not support the entries
-	// of the log.
+	// ErrTooOld means that another member's program does not support the entries in the
+	// log.
 	ErrTooOld = errors.New("cluster: the member's version of beanpole is too old for this cluster")
 
-	// ErrOccupied reports that another member, or a member of another cluster, answers at
-	// the address of a member: disks or addresses were swapped.
+	// ErrOccupied means that another member, or a member of another cluster, answers at a
+	// member's address: disks or addresses were swapped.
 	ErrOccupied = errors.New("cluster: another member answers at its address")
 
-	// ErrStopped reports that this member has failed or is closed.
+	// ErrStopped means that this member has failed or is closed.
 	ErrStopped = errors.New("cluster: this member has stopped")
 )
 
-// A peer is this member's state of another member.
+// A peer is this member's state for another member.
 type peer struct {
 	handshake    Handshake
 	clockOffset  int64            // the difference between its clock and Options.Now at the handshake
 	heard        int64            // time of its last message, on Options.Now, or 0
-	linked       bool             // its handshake was accepted, and it was reachable since
+	linked       bool             // its handshake was accepted, and it has been reachable since
 	lost         int64            // time at which the last connection to it was lost, on Options.Now, or 0
 	refused      error            // the reason why this member refuses it, or nil
 	refuses      error            // the reason why it refuses this member, or nil
 	acknowledged raftlog.Position // the last entry that it has acknowledged to this member
 	recorded     raftlog.Peer     // its record in Raft's log
-	copySince    int64            // since this time it refuses this member with ErrConnected, on Options.Now, or 0
-	offered      int64            // since this time it was offered a snapshot, on Options.Now, or 0
-	goal         uint64           // at the leader: the entry that it must acknowledge next to be up to date
+	copySince    int64            // time since which it refuses this member with ErrConnected, on Options.Now, or 0
+	offered      int64            // time at which it was offered a snapshot, on Options.Now, or 0
+	goal         uint64           // on the leader: the entry that it must acknowledge next to be up to date
 	goalSince    int64            // time at which goal was the last committed entry, on Options.Now; 0 if there is no goal
-	late         bool             // it has not reached goal in time
+	late         bool             // it did not reach goal in time
 	contradicts  bool             // it stopped with committed entries that this leader lacks
 	fetches      int              // number of snapshots being sent to it
 }
 
-// A peerTable holds the members and this member's state of the others. The raft loop owns
-// it.
+// A peerTable contains the members, and this member's state for the others. The raft loop
+// owns it.
 type peerTable struct {
 	m *Member
 
 	members    []raftlog.MemberInfo
-	lastNumber uint64               // the highest Number that a member has ever had
+	lastNumber uint64               // the highest Number that a member has had
 	unknown    []raftlog.MemberInfo // connected members that are not in this member's log yet; see admitUnknown
 	peers      map[uint64]*peer     // state of the other members since the start
 }
 
-// peer returns the state of another member.
+// peer returns the state for another member.
 func (s *peerTable) peer(id uint64) *peer {
 	p := s.peers[id]
 	if p == nil {
@@ -103,9 +103,9 @@ func (s *peerTable) peer(id uint64) *peer {
 	return p
 }
 
-// heardOf records the arrival of another member's message. An acknowledgement counts only
-// in a term in which this member leads: another log can have another entry of the same
-// index.
+// heardOf records the arrival of another member's message. An acknowledgment counts only
+// in a term in which this member is the leader, because another log can have another
+// entry with the same index.
 func (s *peerTable) heardOf(id uint64, message *raftpb.Message) {
 	p := s.peer(id)
 	p.heard, p.refuses = s.m.opt.Now(), nil
@@ -130,9 +130,9 @@ func (m *Member) Handshake() Handshake {
 	}
 }
 
-// AcceptHandshake checks another member's handshake. It must be called before Step gets a
-// message of that connection, and before a message is sent there. After an error, no
-// message may follow.
+// AcceptHandshake checks another member's handshake. It must be called before a message
+// from that connection is passed to Step, and before a message is sent there. After an
+// error, no message must follow.
 func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
 	if !m.inLoop(func() {
 		err = m.raft.checkHandshake(from, h)
@@ -192,7 +192,7 @@ func (s *peerTable) connect() {
 	s.m.opt.Transport.SetMembers(slices.Concat(s.members, s.unknown))
 }
 
-// record records another member's state in Raft's log.
+// record stores another member's state in Raft's log.
 func (s *peerTable) record(id uint64, p *peer) {
 	p.recorded.Acknowledged = p.acknowledged
 	s.m.disk.add(diskWork{peer: &peerRecord{id, p.recorded}})

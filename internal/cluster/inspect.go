@@ -12,11 +12,11 @@ import (
 
 // An Inspection is the content of a member's directory.
 type Inspection struct {
-	Term    uint64            `json:"term"`    // the highest term that the member has seen
-	Commit  uint64            `json:"commit"`  // the last entry that it has recorded as committed
+	Term    uint64            `json:"term"`    // highest term that the member has seen
+	Commit  uint64            `json:"commit"`  // last entry that it has recorded as committed
 	Cut     raftlog.Position  `json:"cut"`     // the log begins after this entry
 	Last    raftlog.Position  `json:"last"`    // the last entry of the log
-	Applied raftlog.Position  `json:"applied"` // the last entry whose changes are in the journal
+	Applied raftlog.Position  `json:"applied"` // last entry whose changes are in the journal
 	Members []InspectedMember `json:"members"` // empty if the log cannot be read, and then only Applied is known
 }
 
@@ -27,7 +27,7 @@ type InspectedMember struct {
 	Role    apitype.Role `json:"role"` // Voter or Learner; a directory does not record the leader
 }
 
-// logError returns the error of a log that cannot be opened.
+// logError returns the error for a log that cannot be opened.
 func logError(err error) error {
 	if raftlog.IsDamage(err) {
 		return fmt.Errorf("%w: the cluster's log is damaged: %w", ErrDamaged, err)
@@ -35,26 +35,26 @@ func logError(err error) error {
 	return fmt.Errorf("cluster: %w", err)
 }
 
-// logIsGone returns the error of a log without members. Init and Join always write them.
+// logIsGone returns the error for a log without members. Init and Join always write them.
 func logIsGone(dir string) error {
 	return fmt.Errorf("%w: the cluster's log is missing: %s has no members", ErrDamaged, LogDir(dir))
 }
 
-// journalIsBehind returns the error of a journal that lacks entries that were removed
+// journalIsBehind returns the error for a journal that lacks entries that were removed
 // from the log.
 func journalIsBehind(applied, cut raftlog.Position) error {
 	return fmt.Errorf("%w: the journal ends with entry %d, but the cluster's log begins after entry %d", ErrDamaged, applied.Index, cut.Index)
 }
 
 // Inspect reads a member's directory without changing it. If a server uses the directory,
-// the newest entries can be missing. The error describes damage; i contains the readable
-// rest.
+// the newest entries can be missing from i. The error describes damage; i contains the
+// readable rest.
 func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
 	i.Members = []InspectedMember{} // a list in JSON, even if it is empty
 	err = i.readLog(fsys, dir)
 	s, markerErr := readMarker(fsys, dir)
 	var journalErr error
-	if s != nil && s.Position == i.Cut { // the next start installs the snapshot
+	if s != nil && s.Position == i.Cut { // the next start will install the snapshot
 		i.Applied = i.Cut
 	} else {
 		i.Applied, journalErr = appliedOf(fsys, dir)

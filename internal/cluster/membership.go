@@ -15,26 +15,26 @@ import (
 )
 
 // A change of the members is a change of Raft's configuration. Its context is a list of
-// members; those with a role after the change are the new members. Only one change is in
-// progress at a time.
+// members. The members in it that have a role after the change are the new members. Only
+// one change is in progress at a time.
 
 var (
-	// ErrNotLeader reports that this member does not lead, and that only the leader can
-	// do this.
+	// ErrNotLeader means that this member is not the leader, and that only the leader can
+	// perform the operation.
 	ErrNotLeader = errors.New("cluster: this member does not lead")
 
-	// ErrBusy reports that another change of the members, or a transfer, is in progress.
+	// ErrBusy means that another change of the members, or a transfer, is in progress.
 	ErrBusy = errors.New("cluster: another change of the members is in progress; try again")
 
-	// ErrDeclined reports that the other member has not taken over the leadership, and
-	// that this member leads. A member declines in its first 0.6 s.
+	// ErrDeclined means that the other member has not taken over the leadership, and that
+	// this member is still the leader. A member declines during its first 0.6 s.
 	ErrDeclined = errors.New("cluster: the leadership was declined")
 )
 
 // Add adds a member as a learner. The leader makes it a voter when it has caught up. Add
 // returns when this member has recorded the learner, so that Membership contains it. If
 // added.Replaces is set, the leader removes that member, which can be dead, in the same
-// step in which the new member becomes a voter. Therefore the cluster never survives
+// step in which the new member becomes a voter. Therefore, the cluster never survives
 // fewer failures than before. Add chooses added.Number.
 func (m *Member) Add(ctx context.Context, added raftlog.MemberInfo) error {
 	err := m.changeMembers(func() error {
@@ -54,7 +54,7 @@ func (m *Member) Add(ctx context.Context, added raftlog.MemberInfo) error {
 		for _, k := range m.raft.members {
 			switch {
 			case k.ID == added.ID && k.Address == added.Address:
-				return nil // Add was called before
+				return nil // Add was called earlier
 			case k.ID == added.ID || k.Address == added.Address && k.ID != old:
 				return fmt.Errorf("cluster: member %d already has the address %s; if it is lost, replace or remove it (beanpole cluster replace, remove)", k.ID, k.Address)
 			case old != 0 && k.Replaces == old:
@@ -72,8 +72,8 @@ func (m *Member) Add(ctx context.Context, added raftlog.MemberInfo) error {
 	})
 }
 
-// abandoned returns the unreachable learner at an address, left by an interrupted
-// command. The member that the repeated command adds takes its place.
+// abandoned returns the unreachable learner at an address that an interrupted command has
+// left behind. The member that the repeated command adds takes its place.
 func (r *raftLoop) abandoned(address string) (learner raftlog.MemberInfo, ok bool) {
 	learners := r.core.Status().Config.Learners
 	i := slices.IndexFunc(r.members, func(k raftlog.MemberInfo) bool {
@@ -138,7 +138,7 @@ func (r *raftLoop) proposeChanges(members []raftlog.MemberInfo, changes ...*raft
 	return r.core.ProposeConf(r.core.Lead().Epoch, cc)
 }
 
-// await waits until wanted returns true, or until this member no longer leads.
+// await waits until wanted returns true, or until this member is no longer the leader.
 func (m *Member) await(ctx context.Context, wanted func() bool) error {
 	for {
 		watch := m.Watch()
@@ -172,7 +172,7 @@ func without(members []raftlog.MemberInfo, id uint64) []raftlog.MemberInfo {
 	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.MemberInfo) bool { return k.ID == id })
 }
 
-// withRole returns the members of a list that have a role. A voter that is being replaced
+// withRole returns the members in a list that have a role. A voter that is being replaced
 // has a role until the joint configuration ends.
 func withRole(members []raftlog.MemberInfo, conf *raftpb.ConfState) []raftlog.MemberInfo {
 	ids := slices.Concat(conf.GetVoters(), conf.GetVotersOutgoing(), conf.GetLearners(), conf.GetLearnersNext())
@@ -185,7 +185,7 @@ func hasKey[V any](set map[uint64]V, id uint64) bool {
 }
 
 // manage does the leader's work for the other members, at each tick. It watches snapshots
-// even before its epoch begins: the epoch requires a majority that has the leader's first
+// even before the epoch starts: the epoch requires a majority that has the leader's first
 // entry, and a member of that majority might need a snapshot.
 func (r *raftLoop) manage() {
 	s := r.core.Status()
@@ -218,7 +218,7 @@ func (r *raftLoop) findLags(s *raft.Status) {
 }
 
 // catchUpTime is the maximum age of entries that an up-to-date member can lack, in
-// nanoseconds. A new leader has no such entries. It counts a member as late that does not
+// nanoseconds. A new leader has no such entries. A member counts as late if it does not
 // acknowledge the first goal within firstGoalTime.
 const (
 	catchUpTime   = 3_000_000_000
@@ -238,7 +238,7 @@ func (p *peer) follow(match, commit uint64, now int64) {
 	}
 }
 
-// promote makes a learner a voter when it has the entries that were committed when it
+// promote makes a learner a voter when it has all entries that were committed when it
 // joined.
 func (r *raftLoop) promote(commit uint64) {
 	s := r.core.Status()
@@ -275,8 +275,8 @@ func (r *raftLoop) makeVoter(id uint64) error {
 		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &old})
 }
 
-// recordPeers records the acknowledgements of the other members from time to time. With
-// these records, this member detects a rolled-back disk even after its own restart.
+// recordPeers periodically records the acknowledgments of the other members. With these
+// records, this member detects a rolled-back disk even after its own restart.
 func (s *peerTable) recordPeers() {
 	for id, p := range s.peers {
 		if p.acknowledged.Index >= p.recorded.Acknowledged.Index+recordEvery {
@@ -300,7 +300,7 @@ func (r *raftLoop) applyRoles(changed *core.Roles) {
 		members, r.lastNumber = list.Members, list.LastNumber
 	}
 	r.members = withRole(members, changed.Conf)
-	r.note() // first: Add returns when the disk has the members, and Status must list them
+	r.note() // before the disk: Add returns when the disk has the members, and Status must list them
 	r.m.disk.add(diskWork{membership: new(r.membership())})
 	r.connect()
 	if !r.isMember(r.m.opt.Self.ID) {

@@ -21,15 +21,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 )
 
-// Raft offers a snapshot to a member whose next entry the leader has cut (MsgSnap). A
+// Raft offers a snapshot (MsgSnap) to a member whose next entry the leader has cut. A
 // snapshot is a backup of the leader's journal, which contains exactly the committed
-// changes. The member stores it next to its own journal and continues to take part. When
-// the member has received all of it, it passes Raft a MsgSnap that ends with this
-// snapshot. If Raft accepts it, the log is cut there and the snapshot is installed
-// (install.go): the member makes an engine from it, as it does from the journal after a
-// lost leadership.
+// changes. The member stores the snapshot next to its own journal, and continues to take
+// part in the cluster. When it has received the whole snapshot, it passes a MsgSnap with
+// the end of this snapshot to Raft. If Raft accepts it, the log is cut there and the
+// snapshot is installed (install.go): the member creates an engine from it, as it does
+// from the journal after it has lost the leadership.
 
-// fetchSnapshot starts to fetch the snapshot that the leader offers, if this member lacks
+// fetchSnapshot starts to fetch the snapshot that the leader offers if this member lacks
 // entries that the leader has cut.
 func (r *raftLoop) fetchSnapshot() {
 	m := r.m
@@ -49,7 +49,7 @@ func (r *raftLoop) fetchSnapshot() {
 	})
 }
 
-// reportFetching updates ailments, once a tick.
+// reportFetching updates ailments once per tick.
 func (r *raftLoop) reportFetching() {
 	receiving := r.fetching || r.lacksQueue()
 	r.m.ails.update(func(a *ailments) {
@@ -64,7 +64,7 @@ func (r *raftLoop) lacksQueue() bool {
 	return r.core.LacksSnapshot() && r.core.Status().GetCommit() < r.minReachable
 }
 
-// sleep waits for d, or until the member has ended.
+// sleep waits for d, or until the member has stopped.
 func (m *Member) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -74,7 +74,7 @@ func (m *Member) sleep(d time.Duration) {
 
 // fetch fetches a snapshot and commits it.
 func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
-	if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil { // left by a failed attempt
+	if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil { // left behind by a failed attempt
 		return nil, err
 	}
 	stream, err := m.opt.Fetch(m.ctx, from)
@@ -84,7 +84,7 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	defer stream.Close()
 	defer context.AfterFunc(m.ctx, func() { stream.Close() })()
 	in := bufio.NewReaderSize(impatient{stream}, 64<<10)
-	line, err := in.ReadSlice('\n') // a line that exceeds the buffer is an error
+	line, err := in.ReadSlice('\n') // a line that does not fit into the buffer is an error
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +117,8 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	}, nil
 }
 
-// An impatient connection fails if nothing arrives for leaderSilence: the leader's
-// machine or disk hangs.
+// An impatient connection fails if no data arrives for leaderSilence, because the
+// leader's machine or disk hangs.
 type impatient struct{ net.Conn }
 
 const leaderSilence = 10 * time.Second
@@ -147,8 +147,8 @@ func (r paced) Read(b []byte) (int, error) {
 	return n, cmp.Or(err, r.limiter.WaitN(r.m.ctx, n))
 }
 
-// offerSnapshot passes the fetched snapshot to Raft. It does nothing while there is no
-// leader, because the message must come from a leader.
+// offerSnapshot passes the fetched snapshot to Raft. Without a leader, it does nothing,
+// because the message must come from a leader.
 func (r *raftLoop) offerSnapshot() {
 	s := r.fetched
 	if lead := r.core.Lead().Leader; s == nil || lead == 0 {
@@ -167,7 +167,7 @@ func (r *raftLoop) offerSnapshot() {
 	}
 	list, err := decodeMembers(s.GetData())
 	if err != nil {
-		panic(err) // encodeMembers made it
+		panic(err) // encodeMembers has encoded it
 	}
 	r.members, r.lastNumber = list.Members, list.LastNumber
 	r.connect()
@@ -185,13 +185,13 @@ func (d *disk) restore(s *raftpb.Snapshot) error {
 	return d.m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, with)
 }
 
-// snapshotPatience is the time that a leader waits for a member to fetch a snapshot, or
-// to respond after fetching it, in nanoseconds. Then Raft offers the snapshot again. Raft
-// alone would not repeat it after a lost message.
+// snapshotPatience is the time in nanoseconds that a leader waits for a member to fetch a
+// snapshot, or to respond after fetching it. After that, Raft offers the snapshot again.
+// Raft alone would not repeat the offer after a lost message.
 const snapshotPatience = 10_000_000_000
 
 // watchSnapshots reports to Raft the members that do not fetch the offered snapshots. It
-// runs at the leader.
+// runs on the leader.
 func (r *raftLoop) watchSnapshots(s *raft.Status) {
 	now := r.m.opt.Now()
 	for id, progress := range s.Progress {
@@ -208,8 +208,8 @@ func (r *raftLoop) watchSnapshots(s *raft.Status) {
 	}
 }
 
-// SendSnapshot writes a snapshot for another member. It refuses servers that are not
-// members.
+// SendSnapshot writes a snapshot for another member. It returns an error for a server
+// that is not a member.
 func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 	err := error(ErrStopped)
 	m.inLoop(func() {
@@ -239,8 +239,8 @@ func (m *Member) sendSnapshot(w io.Writer) error {
 	return b.Write(w)
 }
 
-// openSnapshot opens the files of the journal. with is the membership at their last
-// entry.
+// openSnapshot opens the files of the journal. with is the membership at the last entry
+// in the files.
 func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err error) {
 	if !m.inLoop(func() { with = m.raft.membership() }) {
 		return nil, with, ErrStopped
@@ -262,7 +262,7 @@ func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err
 	return b, with, nil
 }
 
-// writeMembership writes the header of a snapshot: a line of JSON.
+// writeMembership writes the header of a snapshot, a line of JSON.
 func writeMembership(w io.Writer, with raftlog.Membership) error {
 	_, err := w.Write(append(encodeMembers(with), '\n'))
 	return err

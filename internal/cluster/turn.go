@@ -247,7 +247,7 @@ func (t *turn) apply(now int64) (next int64) {
 	return now
 }
 
-// errUnreadable is wrapped by the error of an entry that this version cannot decode.
+// The error of an entry that this version cannot decode wraps errUnreadable.
 var errUnreadable = errors.New("cannot decode the entry")
 
 // applyEntry passes the changes of an entry to the journal, and to the engine unless the

@@ -1,7 +1,7 @@
 // Package control answers requests from other members and from commands: to join the
 // cluster, to show its state, and to change its members.
 //
-//	c := &control.Control{Member: m, Directory: d, Transport: t}   // its methods are for transport.Options
+//	c := &control.Control{Member: m, Directory: d, Transport: t}   // for transport.Options
 //	reply, err := c.Request(ctx, from, body)
 //
 //	s, err := control.Ask[admin.Cluster](ctx, d, control.Request{Do: control.DoStatus})

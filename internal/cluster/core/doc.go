@@ -29,7 +29,7 @@
 // other leader exists for leaseTicks after the question, less a tenth for clocks of
 // different speeds. Three events would break this, and the core handles them:
 //
-//   - A member that has just started has forgotten the leader that it confirmed. It takes no
+//   - A member that has just started has forgotten the leader it confirmed. It takes no
 //     part in elections for its first electionTicks.
 //   - A transfer of the leadership overrides the wait. From its start, the term has no lease.
 //   - A paused process counts no ticks. Leases therefore use times of a clock that

@@ -25,12 +25,12 @@ var ErrToken = errors.New("unknown token; it was used, has expired after an hour
 // A Token allows one member to join.
 type Token struct {
 	Cluster     string
-	Fingerprint string // of the cluster's authority
+	Fingerprint string // fingerprint of the cluster's authority
 	Secret      string
-	Address     string // of the member that made the token
+	Address     string // address of the member that created the token
 }
 
-// tokenPrefix begins each token. The number is the format's version.
+// tokenPrefix is the start of each token. The number is the version of the format.
 const tokenPrefix = "beanpole-join-1"
 
 // String returns the token as one line.
@@ -38,7 +38,7 @@ func (t Token) String() string {
 	return strings.Join([]string{tokenPrefix, t.Cluster, t.Fingerprint, t.Secret}, ".") + "@" + t.Address
 }
 
-// ParseToken parses the output of String. Errors do not repeat the token.
+// ParseToken parses the output of String. Errors do not contain the token.
 func ParseToken(line string) (Token, error) {
 	front, address, ok := strings.Cut(strings.TrimSpace(line), "@")
 	parts := strings.Split(front, ".")
@@ -48,8 +48,8 @@ func ParseToken(line string) (Token, error) {
 	return Token{Cluster: parts[1], Fingerprint: parts[2], Secret: parts[3], Address: address}, nil
 }
 
-// NewToken makes a token that is valid from now on, also for a server that already runs
-// on the directory.
+// NewToken creates a token that is valid from now on, even on a server that is already
+// running on the directory.
 func (d *Directory) NewToken() (Token, error) {
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails
@@ -70,7 +70,7 @@ func (d *Directory) Redeem(secret string, now time.Time) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrToken
 	}
-	return errors.Join(err, d.syncDirs(tokensDir)) // so that the token stays used up after a power failure
+	return errors.Join(err, d.syncDirs(tokensDir)) // the token must stay used up after a power failure
 }
 
 // tokenFile returns the name of a token's file. The name does not reveal the secret.

@@ -8,7 +8,7 @@
 //	err = log.Append(hardState, entries) // of a MsgStorageAppend
 //	err = log.Sync()                     // now its responses can be delivered
 //	…
-//	err = log.Cut(at)                    // the journal durably contains the entries up to at
+//	err = log.Cut(at)                    // the journal durably contains these entries
 //
 // # Records
 //

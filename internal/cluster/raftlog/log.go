@@ -14,7 +14,7 @@ import (
 // Options configures a Log. The zero value is valid.
 type Options struct {
 	SegmentSize int64 // in bytes; 0 means 16 MiB
-	Recent      int64 // maximum bytes of entries in memory; 0 means 32 MiB
+	Recent      int64 // maximum size of entries in memory, in bytes; 0 means 32 MiB
 	LogID       uint64
 	ReadOnly    bool // as in wal.Options
 }
@@ -26,19 +26,20 @@ type Log struct {
 	segmentSize int64 // Options.SegmentSize
 
 	// A writer holds owner, even while it waits for the disk. It also holds mu for each
-	// change of memory. A reader holds only mu, so it never waits for a writer's disk.
-	owner     vfs.WorkLock // guards the wal, except syncs and readers of it, and scratch
+	// change of memory. A reader holds only mu, so it never waits for a writer's disk
+	// access.
+	owner     vfs.WorkLock // guards the wal, except its syncs and readers, and scratch
 	preparing vfs.WorkLock // held by Prepare
 	wal       *wal.Log
 	scratch   []byte
-	reserved  bool // room for a Cut is reserved; see reserveForCut
+	reserved  bool // space for a Cut is reserved; see reserveForCut
 
 	mu     sync.Mutex // locked after owner
 	memory            // guarded by mu
 }
 
-// A memory is the in-memory state of the log. Callers of its methods hold mu, or owner to
-// read.
+// A memory is the in-memory state of the log. Callers of its methods hold mu or, to read,
+// owner.
 type memory struct {
 	state State
 	last  Position // the newest entry, or Cut
@@ -49,11 +50,11 @@ type memory struct {
 	//     below its index.
 	//  3. offsets ascend by index and by position. The records of the entries from offsets[i].index
 	//     to offsets[i+1].index-1 are at or after offsets[i].pos, as far as they are not overridden.
-	//  4. segments ascend. Each entry whose record is in one has an index of at most its highest.
+	//  4. segments ascend. Each entry whose record is in a segment has an index of at most the segment's highest.
 	//  5. The whole record of an entry that is not in newest is in sealed, unless a cut has
 	//     removed its segment.
 	newest   []kept
-	bytes    int64 // of the data of newest
+	bytes    int64 // size of the data in newest
 	terms    []Position
 	offsets  []offset
 	confs    []uint64 // indexes of entries that change the configuration
@@ -76,17 +77,17 @@ type offset struct {
 // A segment describes a segment of the wal.
 type segment struct {
 	sequence uint64
-	highest  uint64 // index of its entries; 0 if it has none
+	highest  uint64 // highest index of its entries; 0 if it has none
 }
 
 const (
 	defaultSegmentSize = 16 << 20
 	defaultRecent      = 32 << 20
-	offsetEvery        = 256 << 10 // bytes of a segment from one remembered offset to the next
+	offsetEvery        = 256 << 10 // approximate number of bytes of a segment between two stored offsets
 )
 
-// Open opens the log in a directory, which must exist, or starts a new log there. Damage
-// is reported as a [*wal.CorruptError].
+// Open opens the log in a directory, which must exist, or starts a new log there. If the
+// log is damaged, the error is a [*wal.CorruptError].
 func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	l := &Log{recent: opt.Recent, owner: vfs.NewWorkLock(), preparing: vfs.NewWorkLock()}
 	if l.recent == 0 {
@@ -118,10 +119,10 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 // changed, or files are missing.
 func IsDamage(err error) bool { return errors.Is(err, wal.ErrCorrupt) || errors.Is(err, errMissing) }
 
-// IsFull reports whether an error means that the disk has no room for the log.
+// IsFull reports whether an error means that the disk has no space for the log.
 func IsFull(err error) bool { return wal.NoRoom(err) }
 
-// errMissing is wrapped by the error of a log that lacks entries in its middle.
+// The error for a log that lacks entries in its middle wraps errMissing.
 var errMissing = errors.New("raftlog: entries are missing")
 
 // A decoded is a decoded record: an entry, or the payload of a record of another kind.
@@ -165,8 +166,8 @@ func (l *Log) restore(block []decoded) error {
 			continue
 		}
 		if d.entry.GetIndex() > l.last.Index+1 {
-			// The segments of the entries between were removed. Therefore a cut must
-			// follow.
+			// The segments with the entries in between were removed. Therefore, a cut
+			// must follow.
 			l.begin(Position{Index: d.entry.GetIndex() - 1})
 		}
 		l.add(d.entry, d.pos)
@@ -182,8 +183,8 @@ func (l *Log) Frees(index uint64) bool {
 	return index > l.state.Cut.Index && len(l.segments) > 1 && l.segments[0].highest <= index
 }
 
-// Beyond returns the index of the last entry that is not among the newest bytes of the
-// log, approximately.
+// Beyond returns the approximate index of the last entry that is not among the newest
+// bytes of the log.
 func (l *Log) Beyond(bytes int64) (index uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,8 +231,8 @@ func (l *Log) Recover() error {
 	return nil
 }
 
-// Prepare makes segments ahead of time and removes those that are no longer needed; see
-// [wal.Log.Prepare]. Any goroutine can call it.
+// Prepare creates segments in advance and removes unneeded ones; see [wal.Log.Prepare].
+// Any goroutine can call it.
 func (l *Log) Prepare() error {
 	if !l.wal.NeedsPrepare() {
 		return nil

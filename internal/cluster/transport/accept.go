@@ -26,7 +26,7 @@ func (t *Transport) accept() {
 				nc.Close()
 			}
 			return
-		case err != nil: // usually: no free descriptors
+		case err != nil: // usually because no descriptor is free
 			t.warn.Do(func() { t.log.Warn("cannot accept members' connections", "err", err) })
 			select {
 			case <-t.ctx.Done():
@@ -102,7 +102,7 @@ func (t *Transport) handshake(conn *tls.Conn) (from uint64, protocol string, err
 }
 
 // serve serves an accepted connection. The error is for the log. A removed member keeps
-// its certificate, but it can only send requests, so that it can rejoin. AcceptHandshake
+// its certificate, but can only send requests, so that it can rejoin. AcceptHandshake
 // refuses its messages; serve refuses the other protocols.
 func (t *Transport) serve(conn *tls.Conn) error {
 	from, protocol, err := t.handshake(conn)
@@ -157,9 +157,9 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// receive reads the handshake and then the messages of a member. A message can have most
-// bytes. receive fails if the connection is silent for longer than silent; zero means no
-// limit. If pings is set, it sends pings back.
+// receive reads the handshake and then the messages of a member. A message can have up to
+// most bytes. receive fails if the connection is silent for longer than silent; zero
+// means no limit. If pings is true, it returns pings.
 func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.Duration, pings bool) error {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	r := bufio.NewReaderSize(conn, 64<<10)
@@ -203,8 +203,8 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	}
 }
 
-// ended returns nil for errors that need no log line: the other side closed the
-// connection, or it failed and the dialing side logs that.
+// ended returns nil for errors that need no log line: the other side has closed the
+// connection, or the connection has failed and the dialing side logs that.
 func ended(err error) error {
 	if errors.Is(err, errFrame) {
 		return err
