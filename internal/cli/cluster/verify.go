@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -69,24 +70,16 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 	})
 }
 
-// resultError returns an error that describes the differences between the members, or
-// nil.
+// resultError returns an error if a member differs or was not compared.
 func resultError(c *consistency.Result) error {
-	var differ, failed []string
 	for _, m := range c.Members {
-		switch {
-		case m.Differs:
-			differ = append(differ, fmt.Sprintf("member %d", m.ID))
-		case m.Problem != "":
-			failed = append(failed, fmt.Sprintf("member %d", m.ID))
+		if m.Differs {
+			return fmt.Errorf("the jobs of member %d differ from the other members; stop it, keep a copy of its directory for a bug report, "+
+				"then run 'beanpole cluster rejoin'", m.ID)
 		}
 	}
-	switch {
-	case len(differ) > 0:
-		return fmt.Errorf("the jobs of %s differ from the other members; stop it, keep a copy of its directory for a bug report, "+
-			"then run 'beanpole cluster rejoin'", strings.Join(differ, ", "))
-	case len(failed) > 0:
-		return fmt.Errorf("some members were not compared: %s", strings.Join(failed, ", "))
+	if !c.Same {
+		return errors.New("some members were not compared")
 	}
 	return nil
 }

@@ -158,27 +158,17 @@ func (c *Control) status(ctx context.Context, r Request) (reply any, err error) 
 	if err != nil || r.PassedOn {
 		return own, err
 	}
-	next := []uint64{own.Leader}
+	ids := []uint64{own.Leader} // usually the answer
 	for _, m := range own.Members {
-		next = append(next, m.ID)
+		ids = append(ids, m.ID)
 	}
-	for asked := map[uint64]bool{0: true}; len(next) > 0; {
-		id := next[0]
-		next = next[1:]
-		if asked[id] {
-			continue
-		}
-		asked[id] = true
+	for _, id := range ids {
 		known, err := own, error(nil)
 		if id != c.Directory.ID {
 			known, err = c.statusOf(ctx, id, r)
 		}
-		switch {
-		case err != nil:
-		case known.Leader == id:
+		if err == nil && id != 0 && known.Leader == id {
 			return known, nil
-		default:
-			next = slices.Insert(next, 0, known.Leader)
 		}
 	}
 	return own, nil

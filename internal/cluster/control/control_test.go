@@ -122,10 +122,10 @@ func TestStatusOfOthers(t *testing.T) {
 		want   uint64 // who leads, in the answer
 		asked  []uint64
 	}{
-		{map[uint64]uint64{43: 44, 44: 44}, 44, []uint64{41, 43, 44}},
-		{map[uint64]uint64{41: 41}, 41, []uint64{41}},
-		{map[uint64]uint64{41: 42, 43: 41, 44: 0}, 0, []uint64{41, 43, 44}}, // each is wrong about another one
-		{nil, 0, []uint64{41, 43, 44}},
+		{map[uint64]uint64{43: 44, 44: 44}, 44, []uint64{0, 41, 43, 44}},
+		{map[uint64]uint64{41: 41}, 41, []uint64{0, 41}},
+		{map[uint64]uint64{41: 42, 43: 41, 44: 0}, 0, []uint64{0, 41, 43, 44}}, // each is wrong about another one
+		{nil, 0, []uint64{0, 41, 43, 44}},
 	} {
 		others := statuses{leader: c.leader}
 		control := Control{Member: loner{}, Directory: &directory.Directory{}, Transport: &others}
