@@ -117,7 +117,8 @@ func (d *disk) write(batch []diskWork) bool {
 	if (len(responses) > 0 || installDue) && d.try(d.m.log.Sync) {
 		d.m.mail.post(finished{responses})
 		if installDue {
-			d.m.setInstallDue(true)
+			d.m.installDue.Store(true)
+			signal(d.m.turns)
 		}
 	}
 	return true

@@ -31,8 +31,6 @@ type (
 	unreachable struct{ id uint64 }
 	// refusedConnection: the machine of a term's leader refuses connections.
 	refusedConnection struct{ id, term uint64 }
-	// standing: this member must run for election, after a refusedConnection.
-	standing struct{ term uint64 }
 	// rejected: another member refuses this member.
 	rejected struct {
 		by  uint64
@@ -87,8 +85,6 @@ func (r *raftLoop) handle(e event) {
 		r.core.Unreachable(e.id)
 	case refusedConnection:
 		r.forgetLeader(e.id, e.term)
-	case standing:
-		r.core.Stand(e.term)
 	case rejected:
 		r.peer(e.by).refuses = e.err
 		r.endIfUnwanted(e.by, e.err)
@@ -165,7 +161,7 @@ func (r *raftLoop) forgetLeader(id, term uint64) {
 			turn++
 		}
 	}
-	time.AfterFunc(standAfter+time.Duration(turn)*standEvery, func() { r.m.mail.post(standing{term}) })
+	time.AfterFunc(standAfter+time.Duration(turn)*standEvery, func() { r.m.mail.post(func() { r.core.Stand(term) }) })
 }
 
 const (

@@ -138,14 +138,14 @@ func TestManyChangesPending(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
 		l := sim.leader()
-		pending := func(changes int) {
+		pending := func(weight int64) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.proposals.weight.changes += changes
+			l.proposals.weight += weight
 			l.changed.Broadcast()
 		}
 		l.Broker().AwaitRoom()
-		pending(maxPendingChanges + 1)
+		pending(maxPending + 1)
 		room := make(chan struct{})
 		go func() {
 			l.Broker().AwaitRoom()
@@ -160,7 +160,7 @@ func TestManyChangesPending(t *testing.T) {
 			t.Error("clients do not wait for room")
 		default:
 		}
-		pending(-maxPendingChanges)
+		pending(-maxPending)
 		<-room
 		pending(-1)
 	})

@@ -63,7 +63,7 @@ func (m *Member) runTurns() {
 		if m.currentPhase() == draining {
 			m.stepDown()
 		}
-		if m.isInstallDue() {
+		if m.installDue.Load() {
 			m.reload()
 		}
 	}
@@ -105,7 +105,7 @@ func (m *Member) replace(reached uint64) uint64 {
 	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
 		m.mu.Lock()
 		switch {
-		case m.installDue && m.phase != installing && m.phase != failed:
+		case m.installDue.Load() && m.phase != installing && m.phase != failed:
 			m.install()
 		case m.phase == draining && m.proposals.lost:
 			m.load()
@@ -125,7 +125,7 @@ func (m *Member) replace(reached uint64) uint64 {
 			if eng = m.turn.readAgain(0); eng == nil {
 				return engine.New(engine.Options{})
 			}
-			m.setInstallDue(false)
+			m.installDue.Store(false)
 			m.mail.post(installed{})
 		default:
 			return eng // the member has failed
@@ -178,7 +178,7 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 // log still has.
 func (t *turn) applyAgain(reached uint64) error {
 	for t.applied.Index < reached {
-		entries, err := t.m.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)
+		entries, err := t.m.log.Entries(t.applied.Index+1, reached+1, maxApply)
 		if err != nil {
 			return fmt.Errorf("entry %d: %w", t.applied.Index+1, err)
 		}

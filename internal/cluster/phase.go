@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // A phase is the state of the member's engine. Only the methods below change
@@ -54,6 +55,8 @@ type lifecycle struct {
 	ctx    context.Context // canceled when the member has failed
 	end    context.CancelFunc
 
+	installDue atomic.Bool // the log durably begins after a snapshot, which must be installed
+
 	mu            sync.Mutex
 	phase         phase
 	proposals     proposals     // proposals of the epoch, in the phases leading and draining
@@ -61,7 +64,6 @@ type lifecycle struct {
 	changed       sync.Cond     // signals changes of shared
 	queue         applyQueue    // entries passed from the raft loop to the turn
 	turnScheduled bool          // a timer will request a turn for queue
-	installDue    bool          // the log durably starts after a snapshot, which must be installed
 	known         Leadership    // the leadership that Lead returns
 	watch         chan struct{} // closed at the next change of known
 	err           error         // the reason why the member has failed
@@ -213,19 +215,4 @@ func (l *lifecycle) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.notify()
-}
-
-// setInstallDue sets installDue and requests a turn.
-func (l *lifecycle) setInstallDue(installDue bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.installDue = installDue
-	signal(l.turns)
-}
-
-// isInstallDue returns installDue.
-func (l *lifecycle) isInstallDue() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.installDue
 }

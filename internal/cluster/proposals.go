@@ -10,27 +10,22 @@ type proposals struct {
 	last    uint64        // number of the last flushed entry
 	flushed [][]byte      // the last entries, which are not proposed yet
 	pending []pendingTurn // turns that are flushed and not committed, in order
-	weight  weight        // total of pending
+	weight  int64         // total of pending
 	lost    bool          // the engine has changes that might never be committed
 }
 
 // A pendingTurn is a turn that was flushed.
 type pendingTurn struct {
 	last   uint64 // number of its last entry in its epoch
-	weight weight
+	weight int64
 }
 
-// A weight is the size of changes.
-type weight struct {
-	bytes   int64
-	changes int
-}
+// weightOf returns the weight of changes, which limits the work and the memory for them:
+// the bytes of their entries, and 256 bytes for each change.
+func weightOf(bytes, changes int) int64 { return int64(bytes) + 256*int64(changes) }
 
-// Requests of clients wait while larger changes than this are flushed and not committed.
-const (
-	maxPendingBytes   = 64 << 20
-	maxPendingChanges = 200_000
-)
+// Requests of clients wait while more than maxPending is flushed and not committed.
+const maxPending = 64 << 20
 
 // mayPropose reports whether an epoch is in force. During a transfer, it stays in force,
 // so that the current turn is still proposed.
@@ -54,14 +49,14 @@ func (l *lifecycle) awaitRoom() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.proposals
-	for p.epoch != 0 && p.epoch == l.shared.lead.Epoch && (p.weight.bytes > maxPendingBytes || p.weight.changes > maxPendingChanges) {
+	for p.epoch != 0 && p.epoch == l.shared.lead.Epoch && p.weight > maxPending {
 		l.propose()
 		l.changed.Wait()
 	}
 }
 
 // enqueue adds the entries of a turn. It returns false if the epoch has ended.
-func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
+func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, weight int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shared.lead.Epoch != epoch {
@@ -70,9 +65,8 @@ func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
 	p := &l.proposals
 	p.flushed = append(p.flushed, entries...)
 	p.last += uint64(len(entries))
-	p.pending = append(p.pending, pendingTurn{p.last, w})
-	p.weight.bytes += w.bytes
-	p.weight.changes += w.changes
+	p.pending = append(p.pending, pendingTurn{p.last, weight})
+	p.weight += weight
 	return true
 }
 
@@ -96,8 +90,7 @@ func (l *lifecycle) retire() {
 	}
 	n := 0
 	for n < len(p.pending) && p.pending[n].last <= l.shared.committed {
-		p.weight.bytes -= p.pending[n].weight.bytes
-		p.weight.changes -= p.pending[n].weight.changes
+		p.weight -= p.pending[n].weight
 		n++
 	}
 	p.pending = p.pending[n:]

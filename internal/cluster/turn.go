@@ -87,12 +87,13 @@ func (t *turn) Flush() (durable bool, err error) {
 		return t.m.isLeased(), nil
 	}
 	entries := t.builder.Entries(t.m.clock.time())
-	w := weight{changes: t.built}
+	bytes := 0
 	for _, e := range entries {
-		w.bytes += int64(len(e))
+		bytes += len(e)
 	}
+	weight := weightOf(bytes, t.built)
 	t.built = 0
-	if !t.m.enqueue(t.epoch, entries, w) {
+	if !t.m.enqueue(t.epoch, entries, weight) {
 		t.endEpoch(true)
 		return false, broker.ErrDeposed
 	}
@@ -202,11 +203,8 @@ func (q *applyQueue) pop() (responses []*raftpb.Message) {
 	return responses
 }
 
-// Limits of the entries that a turn applies.
-const (
-	maxApplyBytes   = 1 << 20
-	maxApplyChanges = 5000
-)
+// maxApply is the maximum weight of the entries that a turn applies.
+const maxApply = 1 << 20
 
 // apply applies committed entries, within the limits of a turn.
 func (t *turn) apply(now int64) (next int64) {
@@ -214,7 +212,7 @@ func (t *turn) apply(now int64) (next int64) {
 		return t.retryAt
 	}
 	t.retryAt, t.failed = 0, nil
-	for done := (weight{}); done.bytes < maxApplyBytes && done.changes < maxApplyChanges; {
+	for done := int64(0); done < maxApply; {
 		t.m.mu.Lock()
 		e := t.m.queue.next()
 		phase := t.m.phase
@@ -235,8 +233,7 @@ func (t *turn) apply(now int64) (next int64) {
 			t.retryAt, t.failed = now+int64(recoverPause), err
 			return t.retryAt
 		}
-		done.bytes += int64(len(e.GetData()))
-		done.changes += changes
+		done += weightOf(len(e.GetData()), changes)
 		t.m.mu.Lock()
 		responses := t.m.queue.pop()
 		t.m.mu.Unlock()
@@ -264,7 +261,7 @@ func (t *turn) applyEntry(e *raftpb.Entry) (n int, err error) {
 			return 0, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 	}
-	if n := int64(len(e.GetData())); n > maxApplyBytes && t.large != at.Index {
+	if n := int64(len(e.GetData())); n > maxApply && t.large != at.Index {
 		t.large = at.Index
 		t.m.unsynced.Add(n)
 	}
