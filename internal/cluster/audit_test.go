@@ -57,6 +57,19 @@ func (sim *simulation) put(m *Member, tube string, spec engine.Spec, text string
 	return id, err
 }
 
+// mustPut puts n jobs on a member, or on the leader if m is nil. All must be acknowledged.
+func (sim *simulation) mustPut(m *Member, n int, text string) {
+	sim.t.Helper()
+	for range n {
+		to := m
+		if to == nil {
+			to = sim.leader()
+		}
+		_, err := sim.put(to, "mail", engine.Spec{TTR: 60}, text)
+		sim.must(err)
+	}
+}
+
 // answered records the term in which a request of a worker was answered. No request that
 // begins later is answered in an earlier term.
 func (l *told) answered(term uint64, began, now time.Duration) {

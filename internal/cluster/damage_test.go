@@ -78,10 +78,7 @@ func TestUnreadableLog(t *testing.T) {
 			away = sim.nodes[1]
 		}
 		away.kill(false)
-		for range 20 { // more than stays in memory, and less than is kept for it
-			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, large[:1<<10])
-			sim.must(err)
-		}
+		sim.mustPut(l, 20, large[:1<<10]) // more than stays in memory, and less than is kept for it
 		m := sim.nodeOf(l)
 		m.trouble.spoil(isOfLog)
 		away.boot()
@@ -89,8 +86,7 @@ func TestUnreadableLog(t *testing.T) {
 		m.trouble.spoil(nil)
 		m.kill(false)
 		m.boot()
-		_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "after it")
-		sim.must(err)
+		sim.mustPut(sim.leader(), 1, "after it")
 	})
 }
 

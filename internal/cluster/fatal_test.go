@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
@@ -28,26 +26,7 @@ func (sim *simulation) condemned(m *node, why string) {
 	m.gone = true
 }
 
-// A disk that was restored from a copy is known by all that have met its member since,
-// although it counts up to the same start, and its member stops for good.
-func TestRestored(t *testing.T) {
-	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
-		l := sim.nodeOf(sim.leader())
-		m := sim.nodes[l.id%3]
-		m.kill(false)
-		disk := m.disk.Crash(keptAll())
-		m.boot()
-		_, err := sim.put(l.member, "mail", engine.Spec{TTR: 60}, "a job")
-		sim.must(err)
-		time.Sleep(time.Second)
-		m.kill(false)
-		m.disk = disk
-		m.boot()
-		sim.condemned(m, "this member must join again: its disk lacks data that it had reported to member")
-	})
-}
-
-// One disk is installDue from a copy, and members are stopped and started in any order:
+// One disk is restored from a copy, and members are stopped and started in any order:
 // nothing that was acknowledged is lost.
 func TestRestoredInAnyOrder(t *testing.T) {
 	seeds.Each(t, 6, func(t *testing.T, seed uint64) {
@@ -68,10 +47,7 @@ func (sim *simulation) restoreOne(rng *rand.Rand) {
 	old.boot()
 	time.Sleep(time.Second) // all members connect to each other
 	away.kill(false)
-	for i := range 10 {
-		_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, fmt.Sprint("acknowledged by two", i))
-		sim.must(err)
-	}
+	sim.mustPut(nil, 10, "a job")
 	stop := []*node{whole, old}
 	start := []*node{away, old, whole}
 	rng.Shuffle(len(stop), func(i, k int) { stop[i], stop[k] = stop[k], stop[i] })
@@ -93,11 +69,10 @@ func (sim *simulation) restoreOne(rng *rand.Rand) {
 			}
 		}
 	} else {
-		sim.condemned(old, ErrDamaged.Error())
+		sim.condemned(old, "this member must join again: its disk lacks data that it had reported to member")
 		sim.exchange(old, true)
 	}
-	_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "after it")
-	sim.must(err)
+	sim.mustPut(sim.leader(), 1, "after it")
 	sim.audit()
 	sim.close()
 }
@@ -112,10 +87,7 @@ func TestContradiction(t *testing.T) {
 		away, old := sim.nodes[whole.id%3], sim.nodes[(whole.id+1)%3]
 		disk := old.disk.Crash(keptAll()) // of a start that all others know
 		away.kill(false)
-		for range 10 {
-			_, err := sim.put(whole.member, "mail", engine.Spec{TTR: 60}, "acknowledged by two")
-			sim.must(err)
-		}
+		sim.mustPut(whole.member, 10, "acknowledged by two")
 		time.Sleep(time.Second)
 		whole.kill(true)
 		old.kill(true)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -31,11 +30,11 @@ func TestLogFillsDisk(t *testing.T) {
 		"nothing has room": func(m *node) { m.disk.SetLimit(600 << 10) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				sim := emptySimulation(t, 1)
+			set := func(sim *simulation) {
 				sim.small()
 				sim.opt.Keep = 1 << 20 // more than the disks have room for
-				sim.grow(3)
+			}
+			inSimulationOf(t, 3, set, func(t *testing.T, sim *simulation) {
 				time.Sleep(time.Second)
 				l := sim.leader()
 				away := sim.nodes[l.opt.Self.ID%3]
@@ -59,8 +58,6 @@ func TestLogFillsDisk(t *testing.T) {
 					t.Errorf("the log says %d times that the disk is full", n)
 				}
 				away.boot()
-				sim.audit()
-				sim.close()
 			})
 		})
 	}
@@ -69,11 +66,11 @@ func TestLogFillsDisk(t *testing.T) {
 // A leader whose journal has no room for jobs cuts the log even if an absent member still
 // needs it: the log occupies the space that the journal needs.
 func TestLogMakesWayForJournal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
+	set := func(sim *simulation) {
 		sim.small()
 		sim.opt.Keep, sim.opt.Log.SegmentSize = 2<<20, 256<<10 // it does not need another one soon
-		sim.grow(3)
+	}
+	inSimulationOf(t, 3, set, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
 		l := sim.leader()
 		away := sim.nodes[l.opt.Self.ID%3]
@@ -103,8 +100,6 @@ func TestLogMakesWayForJournal(t *testing.T) {
 			t.Errorf("only %d puts were acknowledged, %d were refused", n-150, refused)
 		}
 		away.boot()
-		sim.audit()
-		sim.close()
 	})
 }
 

@@ -104,34 +104,6 @@ func TestNothingAfterVerdict(t *testing.T) {
 	}
 }
 
-// A leader whose disk hangs commits with the disks of the others, transfers the
-// leadership, and returns when its disk works again. A follower whose disk hangs delays
-// no other member.
-func TestDiskHangs(t *testing.T) {
-	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
-		time.Sleep(time.Second)
-		l := sim.leader()
-		end := sim.nodeOf(l).trouble.hang(nil)
-		began := time.Now()
-		for time.Since(began) < 500*time.Millisecond {
-			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's disk hangs")
-			sim.must(err)
-		}
-		if sim.leader() != l {
-			t.Error("the leader did not even wait half a second for its disk")
-		}
-		sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != l })
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("the leader kept the leadership for %v of fake time", took)
-		}
-		for range 50 { // the disk of a follower hangs
-			_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "while a follower's disk hangs")
-			sim.must(err)
-		}
-		end()
-	})
-}
-
 // While too many changes are not committed, clients wait before their turn. Turns do not
 // wait: the queue can be looked at, and a put that does not wait is committed.
 func TestManyChangesPending(t *testing.T) {
@@ -151,10 +123,7 @@ func TestManyChangesPending(t *testing.T) {
 			l.Broker().AwaitRoom()
 			close(room)
 		}()
-		for range 2 {
-			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "without waiting for room")
-			sim.must(err)
-		}
+		sim.mustPut(l, 2, "without waiting for room")
 		select {
 		case <-room:
 			t.Error("clients do not wait for room")
@@ -190,62 +159,32 @@ func TestLargeJobOnSlowDisks(t *testing.T) {
 	})
 }
 
-// A leader whose disk hangs now and then transfers the leadership once. It ignores
-// further hangs soon after that.
-func TestDiskHangsAgain(t *testing.T) {
-	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
-		time.Sleep(time.Second)
-		l := sim.leader()
-		leadsAfter := func(d time.Duration) bool {
-			t.Helper()
-			end := sim.nodeOf(l).trouble.hang(isOfLog)
-			for began := time.Now(); time.Since(began) < d; time.Sleep(10 * time.Millisecond) {
-				sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "while the disk hangs") // it may fail
-			}
-			end()
-			leads := sim.leader() == l
-			time.Sleep(3 * time.Second)
-			if sim.leader() != l {
-				sim.must(sim.leader().Transfer(t.Context(), l.opt.Self.ID))
-			}
-			return leads
-		}
-		for i, c := range []struct {
-			hangs time.Duration
-			leads bool
-		}{{2 * time.Second, false}, {2 * time.Second, true}, {5 * time.Second, false}} {
-			if leads := leadsAfter(c.hangs); leads != c.leads {
-				t.Errorf("hang %d, of %v: it leads: %v", i+1, c.hangs, leads)
-			}
-		}
-		l.inLoop(func() { l.raft.health.yieldedAt -= yieldAgain })
-		if leadsAfter(2 * time.Second) {
-			t.Error("it leads when its disk hangs after a long time")
-		}
-	})
-}
-
-// A leader whose writes hang is replaced as soon as one whose syncs do: of the journal,
-// for which its turns wait, although Raft's log is written; and of Raft's log.
-func TestWritesHang(t *testing.T) {
-	for name, waits := range map[string]func(name string) bool{"of the journal": isOfJournal, "of the log": isOfLog} {
+// A leader whose disk hangs commits with the disks of the others, transfers the
+// leadership, and returns when its disk works again. A follower whose disk hangs delays
+// no other member. The syncs hang, or the writes of the journal, for which turns wait, or
+// the writes of Raft's log.
+func TestDiskHangs(t *testing.T) {
+	for name, waits := range map[string]func(name string) bool{"syncs": nil, "writes of the journal": isOfJournal, "writes of the log": isOfLog} {
 		t.Run(name, func(t *testing.T) {
 			inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 				time.Sleep(time.Second)
 				l := sim.leader()
 				end := sim.nodeOf(l).trouble.hang(waits)
 				began := time.Now()
-				for range 3 {
-					go sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's writes hang") // it may fail
+				for waits == nil && time.Since(began) < 500*time.Millisecond {
+					sim.mustPut(l, 1, "while the leader's disk hangs")
 				}
-				sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != l })
+				if sim.leader() != l {
+					t.Error("the leader did not even wait half a second for its disk")
+				}
+				for range 3 {
+					go sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's disk hangs") // it may fail
+				}
+				sim.awaitOther(l)
 				if took := time.Since(began); took > 2*time.Second {
 					t.Errorf("the leader kept the leadership for %v of fake time", took)
 				}
-				for range 50 {
-					_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "while a follower's writes hang")
-					sim.must(err)
-				}
+				sim.mustPut(nil, 50, "while a follower's disk hangs")
 				end()
 			})
 		})
@@ -260,11 +199,8 @@ func TestFollowerLagsWhileWritesHang(t *testing.T) {
 		l := sim.leader()
 		lags := sim.nodes[l.opt.Self.ID%3]
 		sim.part(lags)
-		for range 20 { // more than the leader has in memory, and less than it keeps
-			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 1000))
-			sim.must(err)
-		}
-		time.Sleep(5 * time.Second) // no message is under way
+		sim.mustPut(l, 20, strings.Repeat("x", 1000)) // more than the leader has in memory, and less than it keeps
+		time.Sleep(5 * time.Second)                   // no message is under way
 		all := l.log.Last()
 		end := sim.nodeOf(l).trouble.hang(isOfLog)
 		go sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's writes hang") // it may fail
@@ -294,7 +230,7 @@ func TestNewSegmentHangs(t *testing.T) {
 		for range 20 {
 			go sim.put(l, "mail", engine.Spec{TTR: 60}, large) // it may fail
 		}
-		sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != l })
+		sim.awaitOther(l)
 		end()
 		stop()
 	})
@@ -334,10 +270,7 @@ func TestMostDisksAreFull(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
 		l := sim.leader()
-		for range 10 {
-			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "while there is room")
-			sim.must(err)
-		}
+		sim.mustPut(l, 10, "while there is room")
 		for _, m := range sim.nodes {
 			if m.member != l {
 				m.trouble.fill(func(string) bool { return true })
@@ -409,10 +342,7 @@ func TestDiskIsFull(t *testing.T) {
 					m := sim.whoLeads()
 					return m != nil && m != l
 				})
-				for range 50 {
-					_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, large)
-					sim.must(err)
-				}
+				sim.mustPut(nil, 50, large)
 				of.fill(nil)
 			})
 		})
@@ -430,10 +360,7 @@ func TestLagging(t *testing.T) {
 		}
 		sim.must(full.member.Ready())
 		full.trouble.fill(isOfJournal)
-		for range 200 { // more than its segments have room for
-			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, large)
-			sim.must(err)
-		}
+		sim.mustPut(l, 200, large) // more than its segments have room for
 		time.Sleep(5 * time.Second)
 		sim.must(full.member.Ready())
 		if h := full.member.Health(); !strings.Contains(h.Trouble, "cannot write its journal: ") || h.DiskFree == nil {
@@ -469,10 +396,7 @@ func TestFullMemberIsElected(t *testing.T) {
 				full = sim.nodes[1]
 			}
 			full.trouble.fill(isOfJournal)
-			for range 200 { // more than its segments have room for
-				_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, large)
-				sim.must(err)
-			}
+			sim.mustPut(l, 200, large) // more than its segments have room for
 			sim.nodeOf(l).kill(false)
 			sim.until("the member that has room leads", func() bool {
 				s, err := full.member.Status()
@@ -481,8 +405,7 @@ func TestFullMemberIsElected(t *testing.T) {
 				m := sim.whoLeads()
 				return m != nil && m != full.member
 			})
-			_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, large)
-			sim.must(err)
+			sim.mustPut(sim.leader(), 1, large)
 			full.trouble.fill(nil)
 			sim.nodeOf(l).boot()
 			sim.audit()

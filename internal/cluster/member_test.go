@@ -114,6 +114,12 @@ func (sim *simulation) whoLeads() *Member {
 	return nil
 }
 
+// awaitOther waits until another member than old leads.
+func (sim *simulation) awaitOther(old *Member) {
+	sim.t.Helper()
+	sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != old })
+}
+
 // Nothing that was acknowledged is lost, and all members have the same, whatever happens
 // to a minority of them.
 func TestLives(t *testing.T) {
@@ -330,9 +336,8 @@ func TestEntryAfterEpoch(t *testing.T) {
 // A leader that gives up an epoch before its engine has heard of it serves in the next
 // one.
 func TestResignBeforeEngine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
-		resigned := false
+	resigned := false
+	set := func(sim *simulation) {
 		sim.opt.testHook = func(m *Member, apply []core.Apply) []core.Apply {
 			m.mail.post(func() {
 				time.Sleep(time.Millisecond) // a turn applies it meanwhile, and what the core hears of that is in the mailbox
@@ -345,12 +350,11 @@ func TestResignBeforeEngine(t *testing.T) {
 			})
 			return apply
 		}
-		sim.grow(1)
+	}
+	inSimulationOf(t, 1, set, func(t *testing.T, _ *simulation) {
 		if !resigned {
 			t.Error("it has not resigned: this shows nothing")
 		}
-		sim.audit()
-		sim.close()
 	})
 }
 
@@ -385,10 +389,7 @@ func TestLateAcknowledgement(t *testing.T) {
 			m = sim.nodes[1]
 		}
 		sim.part(m)
-		for range 5 {
-			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "new")
-			sim.must(err)
-		}
+		sim.mustPut(l, 5, "new")
 		earlier, last := l.Lead().Term-1, l.log.Last().Index
 		l.Step(&raftpb.Message{
 			Type: raftpb.MsgAppResp.Enum(), From: &m.id, To: &l.opt.Self.ID, Term: &earlier, Index: &last,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
@@ -89,8 +88,7 @@ func TestTransferToNobody(t *testing.T) {
 		if sim.leader() != l {
 			t.Error("another member leads")
 		}
-		_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "after that")
-		sim.must(err)
+		sim.mustPut(sim.leader(), 1, "after that")
 		sim.heal()
 	})
 }
@@ -183,10 +181,7 @@ func TestRolledBack(t *testing.T) {
 		l := sim.nodeOf(sim.leader())
 		m := sim.nodes[l.id%3]
 		old := m.member.Handshake()
-		for i := range 5 {
-			_, err := sim.put(l.member, "mail", engine.Spec{TTR: 60}, fmt.Sprint(i))
-			sim.must(err)
-		}
+		sim.mustPut(l.member, 5, "a job")
 		time.Sleep(time.Second)
 		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrRolledBack) {
 			t.Errorf("a log that lost what it had acknowledged: %v", err)
@@ -388,8 +383,7 @@ func TestReplaceOutlivesLeader(t *testing.T) {
 func TestReplaceLiving(t *testing.T) {
 	for _, n := range []int{2, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				sim := newSimulation(t, 1, n)
+			inSimulation(t, n, func(t *testing.T, sim *simulation) {
 				time.Sleep(time.Second)
 				l := sim.leader().opt.Self.ID
 				old, asleep := sim.nodes[l%uint64(n)], sim.nodes[(l+1)%uint64(n)]
@@ -405,8 +399,6 @@ func TestReplaceLiving(t *testing.T) {
 					asleep.boot()
 					sim.until("it knows of that", func() bool { return reflect.DeepEqual(asleep.member.Membership(), sim.leader().Membership()) })
 				}
-				sim.audit()
-				sim.close()
 			})
 		})
 	}
@@ -442,8 +434,7 @@ func TestNumbers(t *testing.T) {
 
 // A request for the status never waits, even within a turn.
 func TestStatusDoesNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := newSimulation(t, 1, 1)
+	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
 		release := make(chan struct{})
 		l.mail.post(func() { <-release })
@@ -452,10 +443,6 @@ func TestStatusDoesNotWait(t *testing.T) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		close(release)
-		sim.close()
-		if _, err := l.Status(); !errors.Is(err, ErrStopped) {
-			t.Errorf("a member that is closed: %v", err)
-		}
 	})
 }
 
@@ -479,8 +466,7 @@ func TestNewcomerLeads(t *testing.T) {
 		if l := sim.leader(); l != joiner.member && l != away.member {
 			t.Error("somebody else leads")
 		}
-		_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "a job")
-		sim.must(err)
+		sim.mustPut(sim.leader(), 1, "a job")
 		first.boot()
 		sim.audit()
 		away.member.inLoop(func() {

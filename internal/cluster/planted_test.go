@@ -301,7 +301,7 @@ func dropEntry(sim *simulation) {
 		Entries: []*raftpb.Entry{{Index: &next, Term: &earlier}},
 	})
 	propose([]byte("rejected"))
-	sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != leader.member })
+	sim.awaitOther(leader.member)
 }
 
 // rollBack restores the disk of a member from a copy older than its acknowledgements,
@@ -319,8 +319,7 @@ func rollBack(sim *simulation) {
 		time.Sleep(2 * time.Second)
 	}
 	sim.part(third)
-	_, err := sim.put(leader.member, "mail", engine.Spec{TTR: 60}, "acknowledged by two")
-	sim.must(err)
+	sim.mustPut(leader.member, 1, "acknowledged by two")
 	leader.kill(true)
 	old.kill(true)
 	old.disk = disk
@@ -395,10 +394,7 @@ func snapshotOfLeader(sim *simulation) {
 	leader := sim.nodeOf(sim.leader())
 	other, joiner := sim.nodes[leader.id%3], sim.nodes[(leader.id+1)%3]
 	joiner.kill(false)
-	for range 300 { // so that it needs a snapshot
-		_, err := sim.put(leader.member, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 500))
-		sim.must(err)
-	}
+	sim.mustPut(leader.member, 300, strings.Repeat("x", 500)) // so that it needs a snapshot
 	time.Sleep(time.Second)
 	sim.part(other)
 	alone := sync.OnceFunc(func() {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -27,42 +26,37 @@ import (
 func TestFromSingleServer(t *testing.T) {
 	for _, kill := range []string{"", "joiner", "leader"} {
 		t.Run(kill, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { fromSingleServer(t, kill) })
+			inSimulation(t, 0, func(t *testing.T, sim *simulation) {
+				m := sim.node()
+				sim.single(m, 3000)
+				sim.must(Init(m.disk, dir, m.self()))
+				m.boot()
+				stop := sim.load(2)
+				joiner := sim.node()
+				l := sim.leader()
+				sim.must(l.Add(t.Context(), joiner.self()))
+				sim.must(Join(joiner.disk, dir, l.Membership()))
+				joiner.boot()
+				if kill != "" {
+					sim.until("it receives the queue", joiner.fetches)
+					victim := joiner
+					if kill == "leader" {
+						victim = m
+					}
+					victim.kill(true)
+					time.Sleep(time.Second)
+					victim.boot()
+				}
+				sim.until("the member is a voter", func() bool { return sim.roleOf(joiner.id) == apitype.Voter })
+				sim.grow(3)
+				time.Sleep(time.Second)
+				stop()
+				if n := sim.jobs(); n < 3000 {
+					sim.fatalf("there are %d jobs", n)
+				}
+			})
 		})
 	}
-}
-
-func fromSingleServer(t *testing.T, kill string) {
-	sim := emptySimulation(t, 3)
-	m := sim.node()
-	sim.single(m, 3000)
-	sim.must(Init(m.disk, dir, m.self()))
-	m.boot()
-	stop := sim.load(2)
-	joiner := sim.node()
-	l := sim.leader()
-	sim.must(l.Add(t.Context(), joiner.self()))
-	sim.must(Join(joiner.disk, dir, l.Membership()))
-	joiner.boot()
-	if kill != "" {
-		sim.until("it receives the queue", joiner.fetches)
-		victim := joiner
-		if kill == "leader" {
-			victim = m
-		}
-		victim.kill(true)
-		time.Sleep(time.Second)
-		victim.boot()
-	}
-	sim.until("the member is a voter", func() bool { return sim.roleOf(joiner.id) == apitype.Voter })
-	sim.grow(3)
-	time.Sleep(time.Second)
-	stop()
-	sim.audit()
-	if n := sim.jobs(); n < 3000 {
-		sim.fatalf("there are %d jobs", n)
-	}
-	sim.close()
 }
 
 // fetches reports whether a part of a snapshot is on the disk.
@@ -76,35 +70,28 @@ func (m *node) fetches() bool {
 func TestSilentLeader(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stop=%v", stop), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { silentLeader(t, stop) })
+			inSimulationOf(t, 2, (*simulation).small, func(t *testing.T, sim *simulation) {
+				end := sim.load(2)
+				sim.until("the leader's log is cut", func() bool { return sim.leader().log.State().Cut.Index > 0 })
+				sim.silent.Store(true)
+				joiner := sim.node()
+				sim.must(sim.leader().Add(t.Context(), joiner.self()))
+				sim.must(Join(joiner.disk, dir, sim.leader().Membership()))
+				joiner.boot()
+				sim.until("it has asked for the queue", func() bool { return !sim.silent.Load() })
+				if stop {
+					stopped := time.Now()
+					joiner.kill(false)
+					if d := time.Since(stopped); d > time.Second {
+						t.Errorf("it took %v to stop", d)
+					}
+					joiner.boot()
+				}
+				sim.until("the member has the whole queue", func() bool { return sim.roleOf(joiner.id) == apitype.Voter })
+				end()
+			})
 		})
 	}
-}
-
-func silentLeader(t *testing.T, stop bool) {
-	sim := emptySimulation(t, 1)
-	sim.small()
-	sim.grow(2)
-	end := sim.load(2)
-	sim.until("the leader's log is cut", func() bool { return sim.leader().log.State().Cut.Index > 0 })
-	sim.silent.Store(true)
-	joiner := sim.node()
-	sim.must(sim.leader().Add(t.Context(), joiner.self()))
-	sim.must(Join(joiner.disk, dir, sim.leader().Membership()))
-	joiner.boot()
-	sim.until("it has asked for the queue", func() bool { return !sim.silent.Load() })
-	if stop {
-		stopped := time.Now()
-		joiner.kill(false)
-		if d := time.Since(stopped); d > time.Second {
-			t.Errorf("it took %v to stop", d)
-		}
-		joiner.boot()
-	}
-	sim.until("the member has the whole queue", func() bool { return sim.roleOf(joiner.id) == apitype.Voter })
-	end()
-	sim.audit()
-	sim.close()
 }
 
 // single lets a single server put some jobs on a node's disk.
@@ -123,54 +110,45 @@ func (sim *simulation) single(m *node, jobs int) {
 	sim.must(b.Close())
 }
 
-// A member that lacks nothing says so to a leader which takes it for one that lacks
-// entries that are cut.
+// A leader, whose log is cut, hears from a member only that it has the entries up to one.
+// The member lacks nothing, and informs the leader.
 func TestLacksNothing(t *testing.T) {
 	for _, index := range []uint64{0, 1} {
 		t.Run(fmt.Sprint(index), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { lacksNothing(t, index) })
+			inSmallSimulation(t, func(t *testing.T, sim *simulation) {
+				stop := sim.load(3)
+				sim.until("the logs are cut", func() bool {
+					return !slices.ContainsFunc(sim.nodes, func(m *node) bool { return m.member.log.State().Cut.Index < 100 })
+				})
+				before := sim.nodeOf(sim.leader())
+				next, other := sim.nodes[before.id%3], sim.nodes[(before.id+1)%3]
+				sim.mu.Lock()
+				sim.cut[[2]uint64{other.id, next.id}] = true
+				sim.mu.Unlock()
+				sim.must(sim.leader().Transfer(t.Context(), next.id))
+				sim.until("it leads", func() bool { return next.member.Lead().Epoch != 0 })
+				term := next.member.Lead().Term
+				next.member.Step(&raftpb.Message{Type: raftpb.MsgAppResp.Enum(), From: &other.id, To: &next.id, Term: &term, Index: &index})
+				time.Sleep(time.Second)
+				sim.heal()
+				stop()
+				sim.until("it is up to date", func() bool { return other.applied() == next.applied() })
+				if n := sim.logged("receiving the whole queue"); n > 0 {
+					t.Errorf("it has received the whole queue %d times", n)
+				}
+			})
 		})
 	}
-}
-
-// lacksNothing lets a leader, whose log is cut, hear from a member only that it has the
-// entries up to one.
-func lacksNothing(t *testing.T, index uint64) {
-	sim := emptySimulation(t, 1)
-	sim.small()
-	sim.grow(3)
-	stop := sim.load(3)
-	sim.until("the logs are cut", func() bool {
-		return !slices.ContainsFunc(sim.nodes, func(m *node) bool { return m.member.log.State().Cut.Index < 100 })
-	})
-	before := sim.nodeOf(sim.leader())
-	next, other := sim.nodes[before.id%3], sim.nodes[(before.id+1)%3]
-	sim.mu.Lock()
-	sim.cut[[2]uint64{other.id, next.id}] = true
-	sim.mu.Unlock()
-	sim.must(sim.leader().Transfer(t.Context(), next.id))
-	sim.until("it leads", func() bool { return next.member.Lead().Epoch != 0 })
-	term := next.member.Lead().Term
-	next.member.Step(&raftpb.Message{Type: raftpb.MsgAppResp.Enum(), From: &other.id, To: &next.id, Term: &term, Index: &index})
-	time.Sleep(time.Second)
-	sim.heal()
-	stop()
-	sim.until("it is up to date", func() bool { return other.applied() == next.applied() })
-	if n := sim.logged("receiving the whole queue"); n > 0 {
-		t.Errorf("it has received the whole queue %d times", n)
-	}
-	sim.audit()
-	sim.close()
 }
 
 // A member joins although more is written in the time that its snapshot takes than is
 // kept for members that are away: the log is kept for those that catch up.
 func TestSnapshotUnderLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
+	set := func(sim *simulation) {
 		sim.small()
 		sim.opt.Journal.Sync = 20 * time.Millisecond // so often the log is cut
-		sim.grow(2)
+	}
+	inSimulationOf(t, 2, set, func(t *testing.T, sim *simulation) {
 		sim.preload(20_000)
 		stop := sim.write()
 		sim.join(sim.node())
@@ -178,8 +156,6 @@ func TestSnapshotUnderLoad(t *testing.T) {
 		if n := sim.logged("receiving the whole queue"); n != 1 {
 			t.Errorf("it has received the whole queue %d times", n)
 		}
-		sim.audit()
-		sim.close()
 	})
 }
 
@@ -242,8 +218,7 @@ func TestFromBackup(t *testing.T) {
 	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
 		m := sim.nodes[0]
 		for range 5 { // each start is a term
-			_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "old")
-			sim.must(err)
+			sim.mustPut(sim.leader(), 1, "old")
 			m.kill(false)
 			m.boot()
 		}
@@ -361,8 +336,16 @@ func TestVoteAfterFailedFetch(t *testing.T) {
 // until it would try again. What Raft had given out to be applied before is not applied
 // to the new queue.
 func TestSnapshotAfterFullDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim, lags, stop := leftBehindFull(t)
+	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
+		lags := sim.nodes[sim.nodeOf(sim.leader()).id%3]
+		lags.trouble.fill(isOfJournal)
+		stop := sim.load(3)
+		refusals := func() int { return sim.logged("cannot apply a committed entry") }
+		sim.until("its journal takes nothing", func() bool { return refusals() > 0 })
+		lags.trouble.fill(func(string) bool { return true })
+		sim.leaveBehind(lags)()
+		before := refusals()
+		sim.until("it has just tried again", func() bool { return refusals() > before })
 		lags.member.inLoop(func() {
 			if c := lags.member.raft.core; c.Status().GetCommit() == c.Applied().Index {
 				t.Error("nothing is to be applied: this shows nothing")
@@ -372,28 +355,7 @@ func TestSnapshotAfterFullDisk(t *testing.T) {
 		sim.heal()
 		sim.until("it has received the queue", func() bool { return sim.logged("the whole queue was received") > 0 })
 		stop()
-		sim.audit()
-		sim.close()
 	})
-}
-
-// leftBehindFull returns a simulation with a node that is cut off and lacks entries that
-// the others no longer have. Its journal is full: it has just failed to apply its own
-// entries. Clients use the others until stop is called.
-func leftBehindFull(t *testing.T) (sim *simulation, lags *node, stop func()) {
-	sim = emptySimulation(t, 1)
-	sim.small()
-	sim.grow(3)
-	lags = sim.nodes[sim.nodeOf(sim.leader()).id%3]
-	lags.trouble.fill(isOfJournal)
-	stop = sim.load(3)
-	refusals := func() int { return sim.logged("cannot apply a committed entry") }
-	sim.until("its journal takes nothing", func() bool { return refusals() > 0 })
-	lags.trouble.fill(func(string) bool { return true })
-	sim.leaveBehind(lags)()
-	before := refusals()
-	sim.until("it has just tried again", func() bool { return refusals() > before })
-	return sim, lags, stop
 }
 
 // The leader dies while a member lacks entries that were cut, and only one other member

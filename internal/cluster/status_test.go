@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
-	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // statusOf returns the status that a member reports now.
@@ -33,10 +32,7 @@ func TestStatusIsNotGuessed(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
 		puts := func() {
-			for range 5 {
-				_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "hello")
-				sim.must(err)
-			}
+			sim.mustPut(nil, 5, "hello")
 		}
 		puts()
 		sim.must(sim.leader().Transfer(t.Context(), 0))
@@ -117,10 +113,7 @@ func TestStatusOfRefused(t *testing.T) {
 		l := sim.nodeOf(sim.leader())
 		m := sim.nodes[l.id%3]
 		old, now := m.member.Handshake(), m.member.Handshake
-		for range 5 {
-			_, err := sim.put(l.member, "mail", engine.Spec{TTR: 60}, "hello")
-			sim.must(err)
-		}
+		sim.mustPut(l.member, 5, "hello")
 		time.Sleep(time.Second)
 		for _, c := range []struct {
 			handshake  Handshake

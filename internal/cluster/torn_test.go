@@ -2,14 +2,10 @@ package cluster
 
 import (
 	"bytes"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-
-	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // tear leaves the beginning of a write after the last record of a node's log of entries.
@@ -44,12 +40,8 @@ func (m *node) tear() {
 // them continue, and have everything that was acknowledged.
 func TestTornEnds(t *testing.T) {
 	for lost := range 3 {
-		synctest.Test(t, func(t *testing.T) {
-			sim := newSimulation(t, uint64(lost), 3)
-			for i := range 20 {
-				_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, fmt.Sprint(i))
-				sim.must(err)
-			}
+		inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+			sim.mustPut(nil, 20, "a job")
 			for _, m := range sim.nodes {
 				m.kill(true)
 				m.tear()
@@ -59,10 +51,7 @@ func TestTornEnds(t *testing.T) {
 					m.boot()
 				}
 			}
-			_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "afterwards")
-			sim.must(err)
-			sim.audit()
-			sim.close()
+			sim.mustPut(sim.leader(), 1, "afterwards")
 		})
 	}
 }
