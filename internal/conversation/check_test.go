@@ -17,7 +17,7 @@ func TestCheckReports(t *testing.T) {
 		{"V1", Writing, func(c *Conversation) { c.out = output{} }},
 		{"V2", Reading, func(c *Conversation) { c.wait.phase = waiting }},
 		{"V2", Waiting, func(c *Conversation) {}},
-		{"V2", Executing, func(c *Conversation) { c.wait.phase, c.long.command = waiting, &kick{} }},
+		{"V2", Executing, func(c *Conversation) { c.wait.phase, c.long.command = waiting, &sweep{} }},
 		{"V3", Reading, func(c *Conversation) { c.wait.answer.bytes = []byte("x") }},
 		{"V4", Executing, func(c *Conversation) { c.sess, c.closing.phase = nil, over; c.in.append([]byte("x")) }},
 		{"V4", Reading, func(c *Conversation) { c.in.more = true }},

@@ -171,7 +171,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.Touch:
 		c.done(e.Touch(now, c.sess, cmd.ID), wire.Touched)
 	case wire.Kick:
-		c.begin(e, now, &kick{e.BeginKick(c.sess, cmd.Count), c.sess.Using()})
+		c.kick(e, now, cmd)
 	case wire.KickJob:
 		c.done(e.KickJob(now, cmd.ID), wire.Kicked)
 	case wire.Peek:

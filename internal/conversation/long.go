@@ -79,24 +79,3 @@ func (d *deletion) answer(c *Conversation) {
 	}
 	c.out.bytes = wire.AppendDeletedBatch(c.out.bytes, d.Deleted, d.NotFound)
 }
-
-// A kick is the command kick.
-type kick struct {
-	engine.Kick
-	tube string
-}
-
-func (k *kick) proceed(c *Conversation, e *engine.Engine, now int64) bool {
-	return e.ContinueKick(now, &k.Kick)
-}
-
-func (k *kick) answer(c *Conversation) {
-	if k.Kicked == 0 && k.Refused != engine.OK {
-		c.unsuccessful(outcomeWords[k.Refused])
-		return
-	}
-	if k.Kicked > 1 {
-		c.changed(wire.Kick, "tube", k.tube, "count", k.Kicked)
-	}
-	c.out.bytes = wire.AppendNumber(c.out.bytes, wire.Kicked, uint64(k.Kicked))
-}

@@ -1,8 +1,6 @@
 package conversation
 
 import (
-	"math"
-
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -64,81 +62,53 @@ func (l *listing) answer(c *Conversation) {
 	c.out.rest = &rest{body: l.data}
 }
 
-// A sweep is the command flush-tube or move-jobs.
+// A sweep is the command kick, flush-tube or move-jobs.
 type sweep struct {
-	sweeps  []engine.Sweep // one sweep for each state, in order
-	left    uint64         // number of jobs that the sweeps can still process
-	done    uint64         // number of jobs that the previous sweeps have processed
-	refused engine.Outcome
-	reply   wire.Word
+	engine.Sweep
+	command  wire.Op
+	reply    wire.Word
+	tube, to string
+	state    wire.State
+}
 
-	// The arguments of Shared.Changed.
-	command wire.Op
-	about   []any
+func (c *Conversation) kick(e *engine.Engine, now int64, cmd *wire.Command) {
+	c.begin(e, now, &sweep{Sweep: e.BeginKick(c.sess, cmd.Count), command: cmd.Op, reply: wire.Kicked, tube: c.sess.Using()})
 }
 
 func (c *Conversation) flushTube(e *engine.Engine, now int64, cmd *wire.Command) {
-	states := []engine.State{engine.Ready, engine.Delayed, engine.Buried}
-	if cmd.State != wire.AnyState {
-		states = []engine.State{statesOf[cmd.State]}
-	}
-	w := newSweep(cmd, wire.Flushed)
-	for _, state := range states {
-		s, o := e.BeginClear(cmd.Tube, state)
-		if c.failed(o) {
-			return
-		}
-		w.sweeps = append(w.sweeps, s)
-	}
-	c.begin(e, now, w)
-}
-
-func (c *Conversation) moveJobs(e *engine.Engine, now int64, cmd *wire.Command) {
-	s, o := e.BeginMove(cmd.Tube, cmd.Text, statesOf[cmd.State])
+	w, o := e.BeginClear(cmd.Tube, statesOf[cmd.State], cmd.Count)
 	if c.failed(o) {
 		return
 	}
-	w := newSweep(cmd, wire.Moved)
-	w.sweeps = append(w.sweeps, s)
-	c.begin(e, now, w)
+	c.begin(e, now, &sweep{Sweep: w, command: cmd.Op, reply: wire.Flushed, tube: string(cmd.Tube), state: cmd.State})
 }
 
-func newSweep(cmd *wire.Command, reply wire.Word) *sweep {
-	w := &sweep{left: uint64(cmd.Count), reply: reply, command: cmd.Op, about: []any{"tube", string(cmd.Tube)}}
-	if cmd.Op == wire.MoveJobs {
-		w.about = append(w.about, "to", string(cmd.Text))
+func (c *Conversation) moveJobs(e *engine.Engine, now int64, cmd *wire.Command) {
+	w, o := e.BeginMove(cmd.Tube, cmd.Text, statesOf[cmd.State], cmd.Count)
+	if c.failed(o) {
+		return
 	}
-	if cmd.State != wire.AnyState {
-		w.about = append(w.about, "state", cmd.State.String())
-	}
-	if cmd.Count == 0 {
-		w.left = math.MaxUint64
-	}
-	return w
+	c.begin(e, now, &sweep{w, cmd.Op, wire.Moved, string(cmd.Tube), string(cmd.Text), cmd.State})
 }
 
 func (w *sweep) proceed(_ *Conversation, e *engine.Engine, now int64) bool {
-	for len(w.sweeps) > 0 && w.refused == engine.OK {
-		s := &w.sweeps[0]
-		s.AtMost(w.left)
-		if e.ContinueSweep(now, s) {
-			return true
-		}
-		w.refused = s.Refused
-		w.done += s.Done
-		w.left -= s.Done
-		w.sweeps = w.sweeps[1:]
-	}
-	return false
+	return e.ContinueSweep(now, &w.Sweep)
 }
 
 func (w *sweep) answer(c *Conversation) {
-	if w.done == 0 && w.refused != engine.OK {
-		c.unsuccessful(outcomeWords[w.refused])
+	if w.Done == 0 && w.Refused != engine.OK {
+		c.unsuccessful(outcomeWords[w.Refused])
 		return
 	}
-	if w.done > 0 {
-		c.changed(w.command, append(w.about, "count", w.done)...)
+	if w.Done > 1 || w.Done == 1 && w.command != wire.Kick {
+		about := []any{"tube", w.tube}
+		if w.to != "" {
+			about = append(about, "to", w.to)
+		}
+		if w.state != wire.AnyState {
+			about = append(about, "state", w.state.String())
+		}
+		c.changed(w.command, append(about, "count", w.Done)...)
 	}
-	c.out.bytes = wire.AppendNumber(c.out.bytes, w.reply, w.done)
+	c.out.bytes = wire.AppendNumber(c.out.bytes, w.reply, w.Done)
 }

@@ -134,7 +134,7 @@ func TestAdmitStopsKick(t *testing.T) {
 			return OK
 		}
 		k := e.BeginKick(s, 1<<32-1)
-		if more := e.ContinueKick(0, &k); more || k.Kicked != 3 || k.Refused != OutOfMemory {
+		if more := e.ContinueSweep(0, &k); more || k.Done != 3 || k.Refused != OutOfMemory {
 			t.Errorf("delay %d: more %v, %+v, want 3 kicked and one refused", delay, more, k)
 		}
 		if st := e.Stats(); st.Ready != 3 || st.Delayed+st.Buried != 2 {

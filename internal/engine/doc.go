@@ -29,9 +29,9 @@
 //
 // Some operations are too long for one turn: a kick of a million jobs, closing a session
 // that holds a million, or a million delays that end in the same second. They run in
-// slices, and other clients have turns in between. [Engine.ContinueKick] and
-// [Engine.Tick] execute slices, and so do [Engine.ContinueSweep] for a clear or a move
-// and [Engine.ContinuePage] for a page of jobs. The engine counts the work of a turn
+// slices, and other clients have turns in between. [Engine.Tick] executes slices, and so
+// do [Engine.ContinueSweep] for a kick, a clear or a move and [Engine.ContinuePage] for a
+// page of jobs. The engine counts the work of a turn
 // (work.go), and [Engine.Spent] reports whether the limit is reached. A list of tubes is
 // formatted outside turns, from a [Names].
 //

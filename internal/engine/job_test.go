@@ -37,7 +37,7 @@ func TestColdPart(t *testing.T) {
 		{"put", func(*Engine, *Session, uint64) {}, false},
 		{"its delay ends", func(e *Engine, _ *Session, _ uint64) { e.Tick(9 * second) }, false},
 		{"move", func(e *Engine, _ *Session, _ uint64) {
-			w, _ := e.BeginMove([]byte(DefaultTube), []byte("other"), Delayed)
+			w, _ := e.BeginMove([]byte(DefaultTube), []byte("other"), Delayed, 0)
 			e.ContinueSweep(0, &w)
 		}, false},
 		{"kick", func(e *Engine, _ *Session, id uint64) { e.KickJob(1, id) }, true},

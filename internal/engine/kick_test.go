@@ -25,15 +25,15 @@ func TestKickEnds(t *testing.T) {
 	w := e.Open(nil)
 	k := e.BeginKick(s, 1<<32-1)
 	for more := true; more; {
-		more = e.ContinueKick(0, &k)
+		more = e.ContinueSweep(0, &k)
 		for e.Stats().Ready > 0 {
 			e.Bury(w, mustReserve(t, e, 0, w, 0, OK), 0)
 		}
-		if k.Kicked > 10 {
-			t.Fatalf("kicked %d of 10 jobs", k.Kicked)
+		if k.Done > 10 {
+			t.Fatalf("kicked %d of 10 jobs", k.Done)
 		}
 	}
-	if st := e.Stats(); k.Kicked != 10 || st.Buried != 10 {
-		t.Errorf("kicked %d: %+v", k.Kicked, st)
+	if st := e.Stats(); k.Done != 10 || st.Buried != 10 {
+		t.Errorf("kicked %d: %+v", k.Done, st)
 	}
 }

@@ -171,8 +171,7 @@ func TestSweepAtMost(t *testing.T) {
 	for range 50 {
 		e.Put(0, s, Spec{TTR: 9}, nil)
 	}
-	w, _ := e.BeginMove([]byte(DefaultTube), []byte("other"), Ready)
-	w.AtMost(20)
+	w, _ := e.BeginMove([]byte(DefaultTube), []byte("other"), Ready, 20)
 	for e.ContinueSweep(0, &w) {
 	}
 	if st, _ := e.TubeStats(0, []byte("other")); w.Done != 20 || st.Ready != 20 {

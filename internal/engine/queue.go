@@ -244,6 +244,9 @@ func (q *queue) after(k key) iter.Seq[slot] {
 
 // next returns the first job after a key, or none.
 func (q *queue) next(k key) slot {
+	if k == (key{}) {
+		return q.top()
+	}
 	for i := range q.after(k) {
 		return i
 	}

@@ -308,3 +308,10 @@ func TestAgeOfFutureJob(t *testing.T) {
 		t.Errorf("its age is %d s", st.Age)
 	}
 }
+
+// restoreAll applies the changes to an engine.
+func restoreAll(e *Engine, changes []Change) {
+	for _, c := range changes {
+		e.Restore(c)
+	}
+}

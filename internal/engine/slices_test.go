@@ -18,8 +18,8 @@ type workload struct {
 	there      map[uint64]bool // jobs that were put and not deleted
 	idle       []*Session      // neither wait nor kick
 	kickers    []*Session
-	kicks      []Kick // of kickers
-	unfinished int    // how often a kick or a closing was not done at once
+	kicks      []Sweep // of kickers
+	unfinished int     // how often a kick or a closing was not done at once
 }
 
 // A member is the Waiter of a session. It becomes idle when its wait ends.
@@ -114,7 +114,7 @@ func (c *workload) step() {
 func (c *workload) goOn() {
 	if len(c.kicks) > 0 {
 		s, done := c.kickers[0], false
-		if more := c.e.ContinueKick(c.now, &c.kicks[0]); !more {
+		if more := c.e.ContinueSweep(c.now, &c.kicks[0]); !more {
 			c.idle, done = append(c.idle, s), true
 		} else if c.unfinished++; c.rng.IntN(20) == 0 {
 			c.e.Close(c.now, s)

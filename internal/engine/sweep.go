@@ -3,65 +3,83 @@ package engine
 import (
 	"bytes"
 	"math"
+	"slices"
 )
 
-// A Sweep deletes the jobs of a tube in one state, or moves them to another tube. It can
-// take many turns. It visits the jobs in order, except jobs put after it started.
+// A Sweep deletes jobs of a tube, moves them to another tube, or kicks them. It can take
+// many turns. It visits the jobs in order, except jobs put after it started.
 type Sweep struct {
-	Done    uint64  // number of jobs deleted or moved so far
+	Done    uint64  // number of jobs processed so far
 	Refused Outcome // reason why the Log or a limit refused the next job, or OK
 
-	tube   string
-	to     string // destination of a move; empty for a deletion
-	state  State
-	limit  uint64 // jobs
-	lastID uint64 // Engine.lastID at the start
-	after  key    // key of the last visited job
+	tube   *tube // if it was removed, it has no jobs
+	kicks  bool
+	to     string  // destination of a move
+	states []State // part of sweepable
+	limit  uint64  // jobs
+	lastID uint64  // Engine.lastID at the start
+	after  key     // key of the last visited job
 }
 
-// BeginClear prepares to delete the Ready, Delayed or Buried jobs of a tube. Reserved
-// jobs cannot be cleared. ContinueSweep deletes them.
-func (e *Engine) BeginClear(tube []byte, state State) (Sweep, Outcome) {
-	return e.beginSweep(tube, "", state)
+var sweepable = [...]State{Ready, Delayed, Buried}
+
+// BeginClear prepares to delete up to n jobs of a tube that are Ready, Delayed or Buried.
+// A state of zero means all of them, and n of zero means no limit. Reserved jobs cannot
+// be cleared. ContinueSweep deletes the jobs.
+func (e *Engine) BeginClear(tube []byte, state State, n uint32) (Sweep, Outcome) {
+	return e.beginSweep(tube, "", state, n)
 }
 
-// BeginMove prepares to move the Ready, Delayed or Buried jobs of a tube to another tube.
-// The jobs keep all other attributes, and their place among the jobs of the other tube
-// follows from their keys. Workers that wait for that tube get the first ready jobs at
-// once. ContinueSweep moves them.
-func (e *Engine) BeginMove(from, to []byte, state State) (Sweep, Outcome) {
+// BeginMove is BeginClear for a move to another tube. The jobs keep all other attributes,
+// and their place among the jobs of the other tube follows from their keys. Workers that
+// wait for that tube get the first ready jobs at once.
+func (e *Engine) BeginMove(from, to []byte, state State, n uint32) (Sweep, Outcome) {
 	if bytes.Equal(from, to) {
 		return Sweep{}, NotFound
 	}
-	return e.beginSweep(from, string(to), state)
+	return e.beginSweep(from, string(to), state, n)
 }
 
-func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome) {
-	t := e.byName[string(tube)]
-	if t == nil || t.queueOf(state) == nil {
+// BeginKick prepares a kick of up to n jobs in the used tube. It selects the buried jobs,
+// the first buried first. If there are none, it selects the delayed jobs, the first due
+// first. It kicks no more jobs than there are now, so that it ends even if workers bury
+// jobs as fast as it kicks them.
+func (e *Engine) BeginKick(s *Session, n uint32) Sweep {
+	states, q := sweepable[2:], &s.use.buried
+	if q.n == 0 {
+		states, q = sweepable[1:2], &s.use.delayed
+	}
+	return Sweep{tube: s.use, kicks: true, states: states, limit: min(uint64(n), uint64(q.n)), lastID: e.lastID}
+}
+
+func (e *Engine) beginSweep(tube []byte, to string, state State, n uint32) (Sweep, Outcome) {
+	w := Sweep{tube: e.byName[string(tube)], to: to, states: sweepable[:], limit: uint64(n), lastID: e.lastID}
+	if n == 0 {
+		w.limit = math.MaxUint64
+	}
+	if i := slices.Index(sweepable[:], state); i >= 0 {
+		w.states = sweepable[i : i+1]
+	} else if state != 0 {
 		return Sweep{}, NotFound
 	}
-	return Sweep{tube: t.name, to: to, state: state, limit: math.MaxUint64, lastID: e.lastID}, OK
+	if w.tube == nil {
+		return Sweep{}, NotFound
+	}
+	return w, OK
 }
-
-// AtMost limits a sweep to a number of jobs.
-func (w *Sweep) AtMost(jobs uint64) { w.limit = jobs }
 
 // ContinueSweep executes a slice of a sweep and reports whether more jobs remain. A sweep
 // ends early only if a change is refused.
 func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
-	for n := 0; w.Done < w.limit; n++ {
+	for n := 0; w.Done < w.limit && len(w.states) > 0; n++ {
 		if e.enoughChanges(n) {
 			return true
 		}
 		e.turnWork++
-		t := e.byName[w.tube]
-		if t == nil {
-			return false
-		}
-		i := t.queueOf(w.state).next(w.after)
+		i := w.tube.queueOf(w.states[0]).next(w.after)
 		if i == none {
-			return false
+			w.states, w.after = w.states[1:], key{}
+			continue
 		}
 		j := e.jobs.at(i)
 		if w.after = e.jobs.keyOf(j); j.id > w.lastID {
@@ -75,18 +93,29 @@ func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
 	return false
 }
 
-// sweep deletes or moves one job.
+// sweep processes one job.
 func (e *Engine) sweep(now int64, w *Sweep, i slot, j *job) Outcome {
-	t := e.tubeOfJob(j)
-	if w.to != "" {
+	switch {
+	case w.kicks:
+		return e.kick(now, i, j)
+	case w.to != "":
 		return e.move(now, i, j, w.to)
 	}
-	if o := e.admit(JobDeleted, t, j.bodyLen); o != OK {
+	if o := e.admit(JobDeleted, w.tube, j.bodyLen); o != OK {
 		return o
 	}
-	e.emitDeleted(t, i, j)
+	e.emitDeleted(w.tube, i, j)
 	e.removeJob(i, j)
 	return OK
+}
+
+// Kick executes a whole kick at once, however long it takes, and returns the number of
+// jobs made ready.
+func (e *Engine) Kick(now int64, s *Session, n uint32) (kicked uint32) {
+	w := e.BeginKick(s, n)
+	for e.ContinueSweep(now, &w) {
+	}
+	return uint32(w.Done)
 }
 
 // move moves an unreserved job to another tube.

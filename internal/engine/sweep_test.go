@@ -31,9 +31,9 @@ func TestSweepMeanwhile(t *testing.T) {
 		for range jobs {
 			old[put()] = true
 		}
-		w, o := e.BeginClear([]byte("from"), state)
+		w, o := e.BeginClear([]byte("from"), state, 0)
 		if round%2 == 0 {
-			w, o = e.BeginMove([]byte("from"), []byte("to"), state)
+			w, o = e.BeginMove([]byte("from"), []byte("to"), state, 0)
 		}
 		if o != OK {
 			t.Fatal(o)
@@ -112,7 +112,7 @@ func TestSweepRefused(t *testing.T) {
 		}
 		e.TakeChanges()
 		test.set(e)
-		w, _ := e.BeginMove([]byte("from"), []byte("to"), Ready)
+		w, _ := e.BeginMove([]byte("from"), []byte("to"), Ready, 0)
 		for e.ContinueSweep(0, &w) {
 		}
 		if w.Refused != test.want || w.Done != test.done {
@@ -137,9 +137,9 @@ func TestSweepOfNothing(t *testing.T) {
 		from, to string
 		state    State
 	}{{"none", "", Ready}, {"none", "to", Ready}, {"work", "", Reserved}, {"work", "to", Reserved}, {"work", "work", Ready}} {
-		_, o := e.BeginClear([]byte(test.from), test.state)
+		_, o := e.BeginClear([]byte(test.from), test.state, 0)
 		if test.to != "" {
-			_, o = e.BeginMove([]byte(test.from), []byte(test.to), test.state)
+			_, o = e.BeginMove([]byte(test.from), []byte(test.to), test.state, 0)
 		}
 		if o != NotFound {
 			t.Errorf("%+v: %v", test, o)
@@ -188,7 +188,7 @@ func TestMoveLogsLittleInATurn(t *testing.T) {
 			e.Put(0, s, Spec{}, make([]byte, test.body))
 		}
 		e.TakeChanges()
-		w, _ := e.BeginMove([]byte("from"), []byte("to"), Ready)
+		w, _ := e.BeginMove([]byte("from"), []byte("to"), Ready, 0)
 		turns := 0
 		for more := true; more; turns++ {
 			e.Tick(0)

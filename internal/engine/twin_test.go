@@ -376,14 +376,14 @@ var otherVerbs = map[string]func(tw *twins){
 	},
 	"clear": func(tw *twins) {
 		name, state := tw.tube(), pick(tw.src, "state", swept)
-		w, o := tw.e.BeginClear(name, state)
+		w, o := tw.e.BeginClear(name, state, 0)
 		tw.sweep(&w)
 		n, found := tw.m.clear(string(name), state)
 		tw.same("clear", []any{w.Done, o}, []any{n, found})
 	},
 	"move": func(tw *twins) {
 		from, to, state := tw.tube(), tw.tube(), pick(tw.src, "state", swept)
-		w, o := tw.e.BeginMove(from, to, state)
+		w, o := tw.e.BeginMove(from, to, state, 0)
 		tw.sweep(&w)
 		n, found := tw.m.move(tw.now, string(from), string(to), state)
 		tw.same("move", []any{w.Done, o}, []any{n, found})

@@ -180,6 +180,31 @@ func (e *Engine) attachBuried(t *tube, i slot, j *job) {
 	e.attach(t, i, j)
 }
 
+// KickJob makes a buried or delayed job of any tube ready.
+func (e *Engine) KickJob(now int64, id uint64) Outcome {
+	i, j := e.lookup(id)
+	if i == none || j.state() != Buried && j.state() != Delayed {
+		return NotFound
+	}
+	return e.kick(now, i, j)
+}
+
+// kick makes a buried or delayed job ready.
+func (e *Engine) kick(now int64, i slot, j *job) Outcome {
+	t := e.tubeOfJob(j)
+	if o := e.admit(JobState, t, j.bodyLen); o != OK {
+		return o
+	}
+	e.detach(t, i, j)
+	c := e.jobs.cold(j)
+	c.kicks++
+	c.when = now
+	j.setState(Ready)
+	e.emitState(i, j)
+	e.makeReady(now, t, i, j)
+	return OK
+}
+
 // Touch restarts the TTR of a job that this session has reserved.
 func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 	i, j := e.lookupHeld(s, id)

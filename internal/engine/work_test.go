@@ -62,7 +62,7 @@ func TestLongOperationsShareATurn(t *testing.T) {
 	const kickers, each = 200, 1000
 	e := New(Options{})
 	sessions := make([]*Session, kickers)
-	kicks := make([]Kick, kickers)
+	kicks := make([]Sweep, kickers)
 	for k := range sessions {
 		s := e.Open(nil)
 		e.Use(s, []byte{'a' + byte(k%20), byte(k / 20)})
@@ -73,8 +73,8 @@ func TestLongOperationsShareATurn(t *testing.T) {
 	}
 	e.Tick(0)
 	for k := range sessions {
-		if more := e.ContinueKick(0, &kicks[k]); !more || kicks[k].Kicked == 0 {
-			t.Errorf("kick number %d: more %v, %d kicked", k, more, kicks[k].Kicked)
+		if more := e.ContinueSweep(0, &kicks[k]); !more || kicks[k].Done == 0 {
+			t.Errorf("kick number %d: more %v, %d kicked", k, more, kicks[k].Done)
 		}
 	}
 	if most := maxTurnWork + kickers*minSlice*3; e.turnWork > most {
@@ -87,7 +87,7 @@ func TestLongOperationsShareATurn(t *testing.T) {
 func TestKicksOfLargeBodiesShareATurn(t *testing.T) {
 	const kickers, each, units = 50, 10, 1000
 	e := New(Options{Policies: PolicyFunc(func(string) *Policy { return &Policy{Unique: byBody} })})
-	kicks := make([]Kick, kickers)
+	kicks := make([]Sweep, kickers)
 	for k := range kicks {
 		s := e.Open(nil)
 		e.Use(s, []byte{'a' + byte(k%20), byte(k / 20)})
@@ -101,8 +101,8 @@ func TestKicksOfLargeBodiesShareATurn(t *testing.T) {
 	}
 	e.Tick(0)
 	for k := range kicks {
-		if more := e.ContinueKick(0, &kicks[k]); !more || kicks[k].Kicked == 0 {
-			t.Errorf("kick number %d: more %v, %d kicked", k, more, kicks[k].Kicked)
+		if more := e.ContinueSweep(0, &kicks[k]); !more || kicks[k].Done == 0 {
+			t.Errorf("kick number %d: more %v, %d kicked", k, more, kicks[k].Done)
 		}
 	}
 	if most := 2*maxTurnWork + kickers*(units+2); e.turnWork > most {

@@ -233,7 +233,7 @@ func (m *member) act(rng *rand.Rand, e *engine.Engine, now int64) {
 	case k < 28:
 		e.Pause(now, tube, rng.Uint32N(2)*rng.Uint32N(30))
 	case k < 29:
-		w, _ := e.BeginMove(tube, m.anyTube(rng), []engine.State{engine.Ready, engine.Delayed, engine.Buried}[rng.IntN(3)])
+		w, _ := e.BeginMove(tube, m.anyTube(rng), []engine.State{engine.Ready, engine.Delayed, engine.Buried}[rng.IntN(3)], 0)
 		for e.ContinueSweep(now, &w) {
 		}
 	case k < 31:

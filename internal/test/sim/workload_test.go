@@ -94,12 +94,12 @@ func (w *workload) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 	case k < 55:
 		return fmt.Sprint("kick-job ", e.KickJob(now, w.anyJob(rng, e)))
 	case k < 56:
-		w, o := e.BeginMove(tube, []byte(tubes[rng.IntN(len(tubes))]), swept[rng.IntN(len(swept))])
+		w, o := e.BeginMove(tube, []byte(tubes[rng.IntN(len(tubes))]), swept[rng.IntN(len(swept))], 0)
 		for e.ContinueSweep(now, &w) {
 		}
 		return fmt.Sprint("move ", w.Done, w.Refused, o)
 	case k < 57 && rng.IntN(20) == 0:
-		w, o := e.BeginClear(tube, swept[rng.IntN(len(swept))])
+		w, o := e.BeginClear(tube, swept[rng.IntN(len(swept))], 0)
 		for e.ContinueSweep(now, &w) {
 		}
 		return fmt.Sprint("clear ", w.Done, w.Refused, o)
