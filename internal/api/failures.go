@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,8 +23,8 @@ const (
 	// page, and so more time than a page of a search.
 	timePerFailures = 500 * time.Millisecond
 
-	// sampledFailures is the intended size of the sample, of which each tube has an equal
-	// share in each state, and at least leastOfPlace.
+	// sampledFailures is the intended size of the sample. Each tube and state has an equal
+	// share, at least leastOfPlace, or has fewer jobs and leaves the rest to the others.
 	sampledFailures = 20_000
 	leastOfPlace    = 100
 )
@@ -48,6 +49,19 @@ func reasonOf(j *scannedJob) string {
 // varying matches numbers and ids in a reason.
 var varying = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\b[a-fA-F]*[0-9][0-9a-fA-F]{7,}\b|[0-9]+`)
 
+// fairShare returns the largest number such that the counts, each limited to that number,
+// have a sum of at most total. It sorts the counts.
+func fairShare(counts []uint64, total uint64) int {
+	slices.Sort(counts)
+	for i, n := range counts {
+		if left := uint64(len(counts) - i); n > total/left {
+			return int(total / left)
+		}
+		total -= n
+	}
+	return math.MaxInt
+}
+
 // listFailures groups the failed jobs of a sample.
 func (r *request) listFailures(in *admin.ListFailures) (out admin.Failures, err error) {
 	s := &search{states: failedStates}
@@ -65,10 +79,21 @@ func (r *request) listFailures(in *admin.ListFailures) (out admin.Failures, err 
 	defer end()
 	out.Total = total
 	w := jobScan{bodies: searchedBytes}
+	var counts []uint64
 	for _, state := range failedStates {
-		w.places = append(w.places, placesOf(tubes, []engine.State{state})...)
+		err := each(r, tubes, func(e *engine.Engine, now int64, tube string) error {
+			st, _ := e.TubeStats(now, []byte(tube))
+			if n := countOf([]engine.State{state}, st.Ready, st.Reserved, st.Delayed, st.Buried); n > 0 {
+				counts = append(counts, n)
+				w.places = append(w.places, place{tube, state})
+			}
+			return nil
+		})
+		if err != nil {
+			return out, err
+		}
 	}
-	w.page = max(leastOfPlace, sampledFailures/max(len(w.places), 1))
+	w.page = max(leastOfPlace, fairShare(counts, sampledFailures))
 	type key struct{ tube, state, class, reason string }
 	by := make(map[key]*admin.FailureGroup)
 	out.Looked, err = r.sample(&w, timePerFailures, func(j *scannedJob) {

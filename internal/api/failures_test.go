@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,6 +14,35 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
+
+// If few jobs exist, a tube with many of them is sampled whole. Otherwise tubes with few
+// jobs leave their share to the others.
+func TestSampleOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{})
+		r.in(func(e *engine.Engine, now int64) {
+			s := e.Open(nil)
+			for i := range 1000 {
+				id, _ := e.PutInto(now, []byte("mail"), engine.Spec{TTR: 1}, []byte("x"))
+				e.ReserveJob(now, s, id)
+				e.Bury(s, id, 0)
+				e.PutInto(now, fmt.Appendf(nil, "tube%d", i%50), engine.Spec{TTR: 1}, []byte("x"))
+			}
+		})
+		var page admin.Failures
+		if r.want(200, "GET", "/failures", "", &page); page.Looked != 2000 || len(page.Groups) != 1 || page.Groups[0].Jobs != 1000 {
+			t.Errorf("%+v", page)
+		}
+	})
+	for _, test := range []struct {
+		counts []uint64
+		want   int
+	}{{nil, math.MaxInt}, {[]uint64{10, 90}, math.MaxInt}, {[]uint64{1000}, 100}, {[]uint64{1000, 10, 2000}, 45}} {
+		if got := fairShare(test.counts, 100); got != test.want {
+			t.Errorf("%d, want %d: %v", got, test.want, test.counts)
+		}
+	}
+}
 
 // TestFailures groups failed jobs by tube, class and reason. The search of each group
 // finds its jobs, and a task with it changes them.
