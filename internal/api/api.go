@@ -37,15 +37,15 @@ type Options struct {
 	// Version is the version of beanpole.
 	Version string
 
-	// Journal returns the state of the journal. It is called within turns. It is nil
-	// without a journal.
+	// Journal returns the state of the journal. It is called within turns. It is nil if
+	// there is no journal.
 	Journal func() server.JournalStats
 
 	// RewriteJournal starts a rewrite of the journal. It is called within turns. It is
-	// nil without a journal.
+	// nil if there is no journal.
 	RewriteJournal func()
 
-	// Facts describes the server and its start. It can be nil.
+	// Facts returns a description of the server and its start. It can be nil.
 	Facts func() admin.Server
 
 	// CertificateWarnings returns warnings about certificates that have expired or expire
@@ -56,37 +56,37 @@ type Options struct {
 	// limits. It can be nil.
 	LimitOf func(tube string) string
 
-	// Backup opens a copy of the journal. It is called outside of turns, and not again
-	// before the copy is closed. Its error is shown to the client. The copy is nil if
-	// there is nothing to copy yet. Backup is nil without a journal.
+	// Backup opens a copy of the journal. It is called outside turns, and not again
+	// before the copy is closed. The client receives its error. The copy is nil if the
+	// journal is empty. Backup is nil if there is no journal.
 	Backup func() (Backup, error)
 
 	// Leader returns a transport to FromMembers of the cluster's leader. The transport is
-	// nil if this server leads. The error is the reason why no member leads. Leader is
-	// nil outside of a cluster.
+	// nil if this server is the leader. The error is the reason why there is no leader.
+	// Leader is nil outside a cluster.
 	Leader func() (http.RoundTripper, error)
 
 	// Installing reports whether this member is receiving the queue and has no usable
-	// copy. It then refuses even reads. Installing is nil if that cannot happen.
+	// copy. It then refuses even reads. Installing is nil outside a cluster.
 	Installing func() bool
 
-	// IdentifyByName returns the identity of a request that another member has passed on.
+	// IdentifyByName returns the identity of a request that another member has forwarded.
 	// The other member sends the name, which can be empty, and the address of the client.
 	// IdentifyByName is required if FromMembers is used.
 	IdentifyByName func(name string, client netip.Addr) (*access.Identity, bool)
 
-	// Cluster returns this member's view of the cluster. It is nil outside of a cluster.
+	// Cluster returns this member's view of the cluster. It is nil outside a cluster.
 	Cluster func() (admin.Cluster, error)
 
 	// Transfer transfers the leadership to a member. The id 0 selects the member with the
-	// most complete log. Transfer is nil outside of a cluster.
+	// most complete log. Transfer is nil outside a cluster.
 	Transfer func(ctx context.Context, to uint64) error
 
 	// TasksAfter is the number after which the ids of tasks start; see task.Runner.
 	TasksAfter uint64
 
-	// History stores time series and changes. If it is nil, they are in memory. Record
-	// runs it.
+	// History stores time series and changes. If it is nil, they are in memory only.
+	// Record runs it.
 	History *history.Store
 
 	// Logger logs each change and each backup. It can be nil.
@@ -112,7 +112,7 @@ type API struct {
 	upstreams map[string]*upstream
 }
 
-// New returns the handler of all paths that begin with Prefix.
+// New returns the handler of all paths that start with Prefix.
 func New(b *broker.Broker, opt Options) *API {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -156,7 +156,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(w, r)
 }
 
-// crossOrigin refuses requests of web pages of other origins, except reads.
+// crossOrigin refuses requests from web pages of other origins, except reads.
 var crossOrigin = http.NewCrossOriginProtection()
 
 // notAllowed answers requests with a method that the path does not support.

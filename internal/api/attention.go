@@ -31,7 +31,7 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 	return r.tubes().Attention(in, found)
 }
 
-// serverHealth describes the server.
+// serverHealth returns the health of the server.
 func (r *request) serverHealth() (s health.Server, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		health := ""
@@ -48,8 +48,8 @@ func (r *request) serverHealth() (s health.Server, err error) {
 	return s, err
 }
 
-// HealthOf describes a server by its engine, in a turn, its counts and the health of its
-// journal.
+// HealthOf returns the health of a server, given its engine in a turn, its counts, and
+// the health of its journal.
 func HealthOf(e *engine.Engine, now int64, counts server.Counts, journal string) health.Server {
 	s := health.Server{
 		Journal: journal, Draining: e.IsDraining(), Connections: e.Stats().Sessions, MaxConnections: uint64(counts.MaxConnections), Full: counts.Full,
@@ -71,7 +71,7 @@ func (h *recorder) lately() (refused uint64) {
 	return refused
 }
 
-// clusterFindings returns the findings of the cluster, as this member sees it.
+// clusterFindings returns the findings about the cluster, as this member sees it.
 func (a *API) clusterFindings() (found []health.Finding) {
 	if a.opt.Cluster == nil {
 		return nil
@@ -90,8 +90,8 @@ func (a *API) clusterFindings() (found []health.Finding) {
 	return found
 }
 
-// addCounts adds what the tube counted in the last ten minutes, or since its first sample
-// if that is later.
+// addCounts adds the tube's counts of the last ten minutes, or since its first sample if
+// that is later.
 func (h *recorder) addCounts(t *health.Tube) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

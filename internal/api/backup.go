@@ -15,8 +15,8 @@ type Backup interface {
 	Close()
 }
 
-// getJournal sends a backup. Only one runs at a time, because a second one would slow
-// down the first.
+// getJournal sends a backup. Only one backup runs at a time, because a second one would
+// slow down the first.
 func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 	a := r.api
 	if a.opt.Backup == nil {

@@ -48,8 +48,8 @@ func (r *request) listClasses(in *admin.ListClasses) (out admin.Classes, err err
 	return out, err
 }
 
-// sample calls tell for the jobs of a scan, within a time and the other budgets of a page
-// of a search. It returns the number of these jobs.
+// sample calls tell for the jobs of a scan, within a time limit and within the other
+// budgets of a search page. It returns the number of these jobs.
 func (r *request) sample(w *jobScan, most time.Duration, tell func(*scannedJob)) (jobs uint64, err error) {
 	rd, bytes := r.reading(), 0
 	defer rd.end()

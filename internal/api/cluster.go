@@ -21,7 +21,7 @@ func (r *request) getCluster(*admin.None) (page admin.Cluster, err error) {
 	return page, nil
 }
 
-// transferPatience limits a transfer. It is longer than an election.
+// transferPatience is the time limit for a transfer. It is longer than an election.
 const transferPatience = 20 * time.Second
 
 func (r *request) transferLead(in *admin.TransferLead) (none admin.None, err error) {

@@ -40,8 +40,8 @@ func connectionOf(c *server.Connection) admin.Connection {
 	return shown
 }
 
-// listConnections returns a page of connections. Without an order, the cursor is the
-// position of the next connection.
+// listConnections returns a page of connections. If the page is not sorted, the cursor is
+// the position of the next connection.
 func (r *request) listConnections(in *admin.ListConnections) (page admin.Connections, err error) {
 	filter := filterOf(in)
 	if in.Sort != "" {
@@ -72,8 +72,8 @@ func (r *request) listConnections(in *admin.ListConnections) (page admin.Connect
 	return page, err
 }
 
-// connections reports the connections at the next n positions. It must be called in a
-// turn. It returns the next position, or 0 at the end.
+// connections calls tell for the connections at the next n positions. It must be called
+// in a turn. It returns the next position, or 0 at the end.
 func (r *request) connections(e *engine.Engine, now int64, from, n int, tell func(c *server.Connection)) (next int) {
 	sessions, next := e.Sessions(from, n)
 	for _, s := range sessions {
@@ -84,7 +84,7 @@ func (r *request) connections(e *engine.Engine, now int64, from, n int, tell fun
 	return next
 }
 
-// allConnections reports all connections, in as many turns as needed.
+// allConnections calls tell for all connections, in as many turns as needed.
 func (r *request) allConnections(tell func(c *server.Connection, now int64)) error {
 	at := 0
 	return r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
@@ -96,7 +96,7 @@ func (r *request) allConnections(tell func(c *server.Connection, now int64)) err
 // lookedAt is the number of sessions that a turn can check to find a connection.
 const lookedAt = 4096
 
-// findConnection returns the connection of the path.
+// findConnection returns the connection in the path.
 func (r *request) findConnection() (c server.Connection, s *engine.Session, err error) {
 	at, found := 0, false
 	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {

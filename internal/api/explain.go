@@ -44,17 +44,17 @@ func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) 
 type holder struct {
 	id       uint64
 	session  *engine.Session
-	engine   *engine.Engine // of the session
-	at       int64          // ns; when the session was seen
+	engine   *engine.Engine // engine of the session
+	at       int64          // time in ns at which the session was examined
 	holds    []engine.Hold
 	watching engine.Names
 }
 
-// mostWatched is the number of watched tubes up to which a session that holds jobs counts
-// as a busy worker of each.
+// mostWatched is the maximum number of watched tubes with which a session that holds jobs
+// counts as a busy worker of each tube.
 const mostWatched = 64
 
-// eachHolder calls tell for all sessions that hold jobs.
+// eachHolder calls tell for each session that holds jobs.
 func (a *API) eachHolder(ctx context.Context, tell func(*holder)) error {
 	at := 0
 	return look(ctx, a, func(e *engine.Engine, now int64, see func(holder)) (more bool) {
@@ -69,8 +69,8 @@ func (a *API) eachHolder(ctx context.Context, tell func(*holder)) error {
 	}, tell)
 }
 
-// workers returns the workers of all tubes by their names. It omits the holder and the
-// other tube's name if the client has no right to them.
+// workers returns the workers of each tube, by tube name. It omits the holder and the
+// other tube's name if the client has no right to see them.
 func (r *request) workers() (map[string]*health.Workers, error) {
 	all := make(map[string]*health.Workers)
 	of := func(tube string) *health.Workers {

@@ -75,7 +75,7 @@ func TestFailures(t *testing.T) {
 			fail("mail", `{"class":"Charge","error_class":"Net::ReadTimeout","error_message":"after 5 s"}`, "", bury)
 			fail("mail", "text", "", nil)
 			fail("news", "text", "", func(id uint64) { e.Tick(now + 2e9) })
-			fail("mail", "text", "", func(id uint64) { e.ReleaseJob(now, id, 0, 0) }) // by an operator
+			fail("mail", "text", "", func(id uint64) { e.ReleaseJob(now, id, 0, 0) }) // taken by an operator
 		})
 		time.Sleep(3 * time.Second)
 		for _, test := range []struct{ who, query, want string }{

@@ -14,40 +14,40 @@ import (
 )
 
 const (
-	secondsKept = 600  // samples of the server
+	secondsKept = 600  // number of samples of the server
 	tubeStep    = 10   // seconds between two samples of a tube
-	tubeSamples = 61   // samples of a tube; the first and the last are ten minutes apart
-	tubesKept   = 1000 // tubes with samples
+	tubeSamples = 61   // number of samples of a tube; the first and the last are ten minutes apart
+	tubesKept   = 1000 // maximum number of tubes with samples
 	lookStep    = 60   // seconds between two surveys that select the tubes with samples
 )
 
-// A recorder stores samples of the last ten minutes. Record takes them, and adds a point
-// a minute to the store.
+// A recorder stores samples of the last ten minutes. Record takes the samples, and adds a
+// point to the store every minute.
 type recorder struct {
 	store *history.Store
 
 	mu      sync.Mutex
 	seconds [secondsKept]struct {
-		at     int64 // Unix time; another time means that there is no sample
+		at     int64 // Unix time; any other time means that there is no sample
 		values history.Values
 	}
 	tubes map[string]*tubeHistory
 	now   int64 // Unix time of the last sample
 
-	// Used by Record only.
+	// Used only by Record.
 	last, minute totals
 	looked       int64 // Unix time of the last survey of all tubes; 0 before the first
 	pulling      sync.Mutex
 }
 
-// totals are the counters of the server and its levels at a time.
+// totals contains the counters of the server and its levels at a given time.
 type totals struct {
 	taken bool
 	history.Values
 	engine.Times
 }
 
-// since returns the values of the time since an earlier sample.
+// since returns the values for the time since an earlier sample.
 func (t *totals) since(before *totals) (v history.Values) {
 	v = t.Values
 	for s := range history.NumSeries {
@@ -63,7 +63,7 @@ func (t *totals) since(before *totals) (v history.Values) {
 	return v
 }
 
-// setDurations sets the quantiles of the durations between two moments.
+// setDurations sets the quantiles of the durations recorded between two times.
 func setDurations(v *history.Values, now, before *engine.Times) {
 	wait, run := now.Queue.Since(&before.Queue), now.Work.Since(&before.Work)
 	v[history.WaitMedian], v[history.WaitP95] = uint64(wait.Quantile(0.5)), uint64(wait.Quantile(0.95))
@@ -71,9 +71,9 @@ func setDurations(v *history.Values, now, before *engine.Times) {
 }
 
 // Record takes a sample of the server every second, and of up to a thousand tubes every
-// ten seconds, until ctx ends. Once a minute, a survey of all tubes selects these, and
-// the store gets a point of each. In a cluster, only the leader adds points; the other
-// members copy missing points from it. Record runs the store.
+// ten seconds, until ctx ends. Once a minute, a survey of all tubes selects these tubes,
+// and the store gets a point for each. In a cluster, only the leader adds points; the
+// other members copy missing points from it. Record also runs the store.
 func (a *API) Record(ctx context.Context) {
 	open, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stored := make(chan struct{})
@@ -110,7 +110,7 @@ func (a *API) Record(ctx context.Context) {
 		}
 	}
 	if minutes > 0 {
-		a.endMinute(ctx, (minutes+1)*60) // a part of it; another process can add the rest
+		a.endMinute(ctx, (minutes+1)*60) // a part of the minute; another process can add the rest
 	}
 	stop()
 	select {
@@ -157,7 +157,7 @@ func (a *API) sampleServer(unix int64) {
 }
 
 // endMinute adds the points of the minute that has ended at a Unix time, if this server
-// leads.
+// is the leader.
 func (a *API) endMinute(ctx context.Context, unix int64) {
 	h := a.history
 	points := append(a.endTubes(ctx), history.Point{Values: h.last.since(&h.minute)})
@@ -167,7 +167,8 @@ func (a *API) endMinute(ctx context.Context, unix int64) {
 	}
 }
 
-// leader returns the transport to the leader, or nil if this server leads or is alone.
+// leader returns the transport to the leader, or nil if this server is the leader or is
+// not in a cluster.
 func (a *API) leader() (http.RoundTripper, error) {
 	if a.opt.Leader == nil {
 		return nil, nil
@@ -194,7 +195,7 @@ func (a *API) pull(ctx context.Context, leader http.RoundTripper) {
 	answer, err := leader.RoundTrip(r)
 	if err == nil {
 		defer answer.Body.Close()
-		if answer.StatusCode == http.StatusOK { // else its version has no history
+		if answer.StatusCode == http.StatusOK { // otherwise, the leader's version has no history
 			err = a.history.store.Receive(answer.Body)
 		}
 	}
@@ -207,7 +208,7 @@ func (a *API) pull(ctx context.Context, leader http.RoundTripper) {
 func (a *API) sendHistory(w http.ResponseWriter, r *http.Request) {
 	var newest [history.NumKinds]int64
 	for k := range newest {
-		fmt.Sscan(r.FormValue(fmt.Sprint(k)), &newest[k]) // 0 asks for everything
+		fmt.Sscan(r.FormValue(fmt.Sprint(k)), &newest[k]) // 0 requests all points
 	}
 	a.history.store.Send(w, newest)
 }
@@ -215,7 +216,7 @@ func (a *API) sendHistory(w http.ResponseWriter, r *http.Request) {
 // pointLimits are the maximum and the default number of points, by step in seconds.
 var pointLimits = map[int]struct{ most, usual int }{1: {secondsKept, secondsKept}, 10: {tubeSamples - 1, tubeSamples - 1}, 60: {1440, 60}, 3600: {744, 168}}
 
-// points returns the number of points that a request asks for.
+// points returns the requested number of points.
 func points(asked *int, step int) (int, error) {
 	most := pointLimits[step].most
 	n := cmp.Or(asked, new(pointLimits[step].usual))
@@ -248,11 +249,11 @@ func (r *request) getHistory(in *admin.GetHistory) (page admin.History, err erro
 		}
 	}
 	page = shownHistory(in.Step, end, all, history.NumSeries)
-	delete(page.Series, history.Names[history.OldestReady]) // not known for the server
+	delete(page.Series, history.Names[history.OldestReady]) // not measured for the server as a whole
 	return page, nil
 }
 
-// shownHistory shows some series of points that end at a Unix time.
+// shownHistory returns some series of points that end at a Unix time.
 func shownHistory(step int, end int64, points []*history.Values, series history.Series) admin.History {
 	page := admin.History{Step: int64(step), End: end, Series: make(map[string][]*float64)}
 	for s := range series {

@@ -13,11 +13,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/history"
 )
 
-// A tubeSample contains the values of a tube at a time. They are truncated to 32 bits,
-// because only the differences of counters are used.
+// A tubeSample contains the values of a tube at a given time. They are truncated to 32
+// bits, because only the differences of counters are used.
 type tubeSample [history.Memory]uint32
 
-// since returns the values of the time since an earlier sample.
+// since returns the values for the time since an earlier sample.
 func (s *tubeSample) since(before *tubeSample) (v history.Values) {
 	for i, now := range s {
 		if v[i] = uint64(now); history.Series(i).IsIncrease() {
@@ -27,12 +27,12 @@ func (s *tubeSample) since(before *tubeSample) (v history.Values) {
 	return v
 }
 
-// A tubeHistory contains up to tubeSamples samples of a tube, the oldest first.
+// A tubeHistory contains up to tubeSamples samples of a tube, oldest first.
 type tubeHistory struct {
 	samples []tubeSample
 	seen    int64 // Unix time of the newest sample
 
-	minute tubeSample // at the end of the last minute
+	minute tubeSample // the sample at the end of the last minute
 	times  engine.Times
 }
 
@@ -44,7 +44,8 @@ func (h *tubeHistory) add(unix int64, s tubeSample) {
 	h.seen = unix
 }
 
-// rateSamples is the number of samples in the rates of the last minute.
+// rateSamples is the number of samples that span a minute, for the rates of the last
+// minute.
 const rateSamples = 60/tubeStep + 1
 
 // rates returns the puts and deletes per second in the last minute.
@@ -63,8 +64,8 @@ func (h *tubeHistory) growth() int64 {
 	return int64(h.samples[len(h.samples)-1][history.Buried]) - int64(h.samples[0][history.Buried])
 }
 
-// rates returns the rates of a column in millionths, by tube. There are up to tubesKept
-// of them.
+// rates returns the rates of a column in millionths, by tube. It has rates of at most
+// tubesKept tubes.
 func (h *recorder) rates(column string) map[string]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +87,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h := a.history
 	h.mu.Lock()
 	names, tell := slices.Collect(maps.Keys(h.tubes)), a.survey
-	complete := len(names) < tubesKept && h.looked > 0 // a tube without samples is new
+	complete := len(names) < tubesKept && h.looked > 0 // if it is complete, a tube without samples is new
 	if len(names) == tubesKept && unix-h.looked < lookStep {
 		tell = func(ctx context.Context, show func(t *tubes.Tube)) error { return look(ctx, a, someOf(names), show) }
 	} else {
@@ -95,7 +96,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h.mu.Unlock()
 	most := list.First[tubes.Tube]{N: tubesKept, Compare: func(a, b tubes.Tube) int { return tubes.CompareBacklog(&a, &b, 1) }}
 	if tell(ctx, func(t *tubes.Tube) { most.Show(*t) }) != nil {
-		return // the survey is incomplete, so deleted tubes are unknown
+		return // the survey is incomplete, so the deleted tubes are unknown
 	}
 	var fresh, dropped []string
 	h.mu.Lock()
@@ -116,7 +117,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 		th.add(unix, s)
 	}
 	maps.DeleteFunc(h.tubes, func(name string, th *tubeHistory) bool {
-		if th.seen < unix { // deleted, or replaced by a more important tube
+		if th.seen < unix { // the tube was deleted, or replaced by a more important one
 			dropped = append(dropped, name)
 		}
 		return th.seen < unix
@@ -126,7 +127,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	a.measure(ctx, dropped, false)
 }
 
-// someOf returns a step that sees the existing tubes of a list.
+// someOf returns a step that calls see for the existing tubes in a list.
 func someOf(names []string) func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
 	return func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
 		some := names[:min(perTurn, len(names))]
@@ -164,7 +165,7 @@ func (a *API) measure(ctx context.Context, names []string, on bool) map[string]*
 // millisecond.
 const timesPerTurn = 200
 
-// endTubes returns the points of the tubes with samples since its last call.
+// endTubes returns points, for the time since its last call, of the tubes with samples.
 func (a *API) endTubes(ctx context.Context) []history.Point {
 	h := a.history
 	h.mu.Lock()
@@ -205,8 +206,8 @@ func (h *recorder) recent(name string) *admin.Recent {
 	return r
 }
 
-// more returns the increase of a counter between two samples. A counter that decreases
-// belongs to a new tube of the same name, and started at 0.
+// more returns the increase of a counter between two samples. A counter that has
+// decreased belongs to a new tube with the same name, and started at 0.
 func more(before, now uint32) uint64 {
 	if d := now - before; d < 1<<31 {
 		return uint64(d)
@@ -214,8 +215,8 @@ func more(before, now uint32) uint64 {
 	return uint64(now)
 }
 
-// getTubeHistory returns the series of a tube. They are empty without points, for example
-// for a new tube. A tube that no longer exists can have points.
+// getTubeHistory returns the series of a tube. They are empty if there are no points, for
+// example for a new tube. A tube that no longer exists can have points.
 func (r *request) getTubeHistory(in *admin.GetTubeHistory) (page admin.History, err error) {
 	n, err := points(in.Points, in.Step)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// Identify returns a function for Options.Identify that uses a Control. Its http.Server
-// must have WithPeer as ConnContext.
+// Identify returns a function for Options.Identify that uses a Control. The http.Server
+// must have WithPeer as its ConnContext.
 func Identify(c *access.Control) func(*http.Request) (*access.Identity, bool) {
 	return func(r *http.Request) (*access.Identity, bool) { return c.RequireIdentity(credentials(r)) }
 }
@@ -27,7 +27,7 @@ func Unknown(r *http.Request, guesses *access.Guesses) *admin.Problem {
 	return problemf(http.StatusUnauthorized, "authentication required: send a known token, Authorization: Bearer TOKEN")
 }
 
-// credentials returns everything in a request that can identify the client.
+// credentials returns all parts of a request that can identify the client.
 func credentials(r *http.Request) (e access.Credentials) {
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		e.Token = []byte(token)
@@ -46,8 +46,8 @@ func addressOf(r *http.Request) netip.Addr {
 	return addr.Addr()
 }
 
-// peerKey is the key of the user at the other end of a Unix socket in the context of a
-// request.
+// peerKey is the key, in a request's context, for the user at the other end of a Unix
+// socket.
 type peerKey struct{}
 
 // WithPeer is a ConnContext of http.Server. nc must be the accepted connection.

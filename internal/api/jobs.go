@@ -83,11 +83,12 @@ func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
 	return page, err
 }
 
-// largestBody is the maximum size of a body that is shown with its job, and the size of
-// bodies after which a page ends.
+// largestBody is the maximum size of a body that is shown with its job, and the total
+// size of bodies after which a page ends.
 const largestBody = jobjson.ShownBody
 
-// shownBody returns the body of a job in a turn. It is nil if the body is too large.
+// shownBody returns the body of a job, or nil if the body is too large. It must be called
+// in a turn.
 func shownBody(e *engine.Engine, st *engine.JobStats) []byte {
 	if int64(st.Size) > largestBody {
 		return nil
@@ -124,11 +125,11 @@ func (r *request) getBody(*admin.OfJob) (body admin.Bytes, err error) {
 	return body, err
 }
 
-// roomForJob refuses a job before its body is read, if the server drains or a limit would
-// refuse it. The size of the job is at least half the length of the request.
+// roomForJob refuses a job before its body is read if the server is draining or a limit
+// would refuse the job. The size of the job is at least half the length of the request.
 func (r *request) roomForJob(length int64) (most int64, err error) {
 	err = r.turn(func(e *engine.Engine, _ int64) error {
-		if _, memory := e.LimitedMemory(); memory > 0 { // for a request without a length
+		if _, memory := e.LimitedMemory(); memory > 0 { // for a request of unknown length
 			most = smallBody + jsonPerByte*memory
 		}
 		least := max(0, length-smallBody) / jsonPerByte
@@ -177,7 +178,7 @@ func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 	}
 	var refused error
 	none, err = r.onJob("changed in this way: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
-		if a.Body != nil { // workers receive the new body, so it is checked like a put
+		if a.Body != nil { // workers receive the new body, so it is checked like the body of a put
 			if refused = r.permittedOn(putNamed, fmt.Sprintf("the tube of job %d", st.ID), st.Tube); refused != nil {
 				return engine.OK
 			}
@@ -228,7 +229,7 @@ func (r *request) copyJob(in *admin.CopyJob) (made admin.Inserted, err error) {
 	return made, r.put("copy", made.ID, err)
 }
 
-// put adds the id of a job that was put to the audit entry, under a name.
+// put adds the id of the new job to the audit entry, as the attribute as.
 func (r *request) put(as string, id uint64, err error) error {
 	if err == nil {
 		r.note(as, id)
@@ -269,7 +270,7 @@ func (r *request) doJob(what string, task *admin.StartTask) (admin.None, error) 
 	return r.onJob(what, func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome { return doTo(e, now, st, task) })
 }
 
-// onJob performs an action on the job of the path, which must exist. The engine returns
+// onJob performs an action on the job in the path, which must exist. The engine returns
 // NotFound if the state of the job does not permit the action.
 func (r *request) onJob(what string, do func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome) (none admin.None, err error) {
 	return none, r.turn(func(e *engine.Engine, now int64) error {

@@ -15,12 +15,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// A member of a cluster that does not lead passes requests about the queue on to the
-// leader, and returns the answers. The member that has the client identifies the client.
-// The leader checks the rights of that identity and logs the change.
+// A member of a cluster that is not the leader forwards requests about the queue to the
+// leader, and returns the answers. The member to which the client is connected identifies
+// the client. The leader checks the rights of that identity and logs the change.
 
-// Headers that identify the client of a request that a member passes on. They are used
-// only in requests from other members.
+// Headers that identify the client of a forwarded request. They are used only in requests
+// from other members.
 const (
 	headerIdentity = "Beanpole-Identity" // name; empty if unknown
 	headerClient   = "Beanpole-Client"   // IP and port; empty for a Unix socket
@@ -30,8 +30,8 @@ const (
 
 type memberKey struct{}
 
-// FromMembers serves requests that other members pass on. Only members must be able to
-// connect to it.
+// FromMembers returns a handler of requests that other members forward. Only members must
+// be able to connect to it.
 func (a *API) FromMembers() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == historyPath {
@@ -46,9 +46,9 @@ func (a *API) FromMembers() http.Handler {
 	})
 }
 
-// relay answers a request that this server must not serve itself; otherwise done is
-// false. If no leader is reachable, this server serves reads, unless it has only a part
-// of the queue.
+// relay answers a request that this server must not serve itself; otherwise, done is
+// false. If no leader is reachable, this server serves reads, unless it has only part of
+// the queue.
 func (r *request) relay(in any) (out any, done bool, err error) {
 	if r.upstream != nil || r.op.Local {
 		return nil, false, nil
@@ -60,7 +60,7 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 	switch {
 	case err == nil && leader == nil:
 		return nil, false, nil
-	case r.fromMember: // a request is passed on only once
+	case r.fromMember: // a request is forwarded only once
 		return nil, true, problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: try again")
 	case err == nil:
 		if err = r.source.path(in); err == nil {
@@ -92,7 +92,8 @@ const (
 	leaderPause    = 50 * time.Millisecond
 )
 
-// awaitLeader waits for a leader of the cluster. It returns err if there is none in time.
+// awaitLeader waits for a leader of the cluster. It returns err if no leader is elected
+// in time.
 func (r *request) awaitLeader(err error) (http.RoundTripper, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, leaderPatience)
 	defer cancel()
@@ -112,15 +113,15 @@ func (r *request) awaitLeader(err error) (http.RoundTripper, error) {
 // has not reached the leader.
 var ErrNotSent = errors.New("it cannot be reached")
 
-// passOn sends the request to the leader. An error that is not a problem means that there
-// is no answer.
+// passOn sends the request to the leader. If there is no answer, the error is not a
+// problem.
 func (r *request) passOn(leader http.RoundTripper, in any) (any, error) {
 	to := admin.HTTP{URL: "http://leader", Client: http.Client{Transport: leader}, Header: http.Header{
 		headerIdentity: {r.caller.Identity.Name()}, headerClient: {r.caller.Address}, headerVia: {r.caller.Via}, headerAge: {strconv.FormatInt(int64(r.caller.MaxAge), 10)},
 	}}
 	room := reflect.New(r.op.out)
 	if k := r.op.out.Kind(); r.http && k == reflect.Struct && r.op.out.NumField() > 0 {
-		room = reflect.ValueOf(new(json.RawMessage)) // not decoded: a newer leader can send more members
+		room = reflect.ValueOf(new(json.RawMessage)) // not decoded, because a newer leader can send more members
 	}
 	out, err := r.ask(r.ctx, &to, in, room)
 	if failed, ok := errors.AsType[*url.Error](err); ok {

@@ -10,9 +10,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// A typedSource is an input in Go, created by this program.
+// A typedSource is an input that this program has created as a Go value.
 type typedSource struct {
-	given any // nil without input
+	given any // nil if there is no input
 	plan  *op.Plan
 }
 
@@ -27,14 +27,14 @@ func (s *typedSource) query(in any) error { return s.plan.Fill(in) }
 
 func (s *typedSource) body(any, func(int64) (int64, error)) error { return nil } // the body is part of given
 
-// Open returns a client within the process that acts for caller. server names another
-// server; the empty name is this server.
+// Open returns a client within the process that acts for caller. server is the name of
+// another server; the empty name means this server.
 func (a *API) Open(caller access.Caller, server string) *admin.Client {
 	return admin.On(&local{a, caller, server})
 }
 
-// local is a transport within the process. Results are not copied: they can be shared and
-// must not be changed.
+// A local is a transport within the process. Results are not copied, so they can be
+// shared and must not be changed.
 type local struct {
 	api    *API
 	caller access.Caller

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/jsonscan"
 )
 
-// A bodyMatch reports whether a body matches. If it is nil, every body does.
+// A bodyMatch reports whether a body matches. A nil bodyMatch matches every body.
 type bodyMatch func(body []byte, rd *reading) bool
 
 const (
@@ -24,18 +24,18 @@ const (
 	// a query. Each instruction can run at each byte.
 	largestProgram = 200
 
-	// stepsPerBody is the maximum number of instructions times bytes for a body and a
-	// regular expression, about a quarter of a second. A larger body does not match,
-	// because a prefix of it could match where the whole body does not.
+	// stepsPerBody is the maximum product of instructions and bytes for a regular
+	// expression and a body: about a quarter of a second. A larger body does not match,
+	// because its prefix could match even if the whole body does not.
 	stepsPerBody = 1 << 24
 
-	// stepsAtOnce is the number of instructions times bytes that a regular expression can
-	// use without a pause: a few milliseconds.
+	// stepsAtOnce is the maximum product of instructions and bytes that a regular
+	// expression can use without a pause: a few milliseconds.
 	stepsAtOnce = 1 << 18
 )
 
-// regexpMatch returns a match by a regular expression. It adds the number of instructions
-// to *sum.
+// regexpMatch returns the match of a regular expression. It adds the number of its
+// instructions to *sum.
 func regexpMatch(text string, sum *int) (bodyMatch, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {
@@ -59,7 +59,7 @@ func regexpMatch(text string, sum *int) (bodyMatch, error) {
 	}, nil
 }
 
-// runes reads a body that takes long to match. It ends early when the client disconnects.
+// A runes reads a body that takes long to match. It ends early if the client disconnects.
 type runes struct {
 	body []byte
 	read int
@@ -86,8 +86,8 @@ func isIndex(name string) bool {
 	return err == nil && i >= 0 && strconv.Itoa(i) == name
 }
 
-// mayHave reports whether a body can contain all texts, literally or in another form. It
-// avoids the decoding of most other bodies.
+// mayHave reports whether a body can contain all texts, literally or in another form.
+// With it, most bodies that do not match need not be decoded.
 func mayHave(body []byte, texts []string) bool {
 	for _, text := range texts {
 		if !bytes.Contains(body, []byte(text)) {
@@ -97,7 +97,7 @@ func mayHave(body []byte, texts []string) bool {
 	return true
 }
 
-// valueAt returns the value at a path in valid JSON. Of members with the same name it
+// valueAt returns the value at a path in valid JSON. If members have the same name, it
 // uses the last, like most parsers.
 func valueAt(text json.RawMessage, path []string) (value json.RawMessage, ok bool) {
 	text = bytes.TrimSpace(text)
@@ -121,8 +121,8 @@ func valueAt(text json.RawMessage, path []string) (value json.RawMessage, ok boo
 	return text, true
 }
 
-// saysJSON reports whether a value is a string with the text, or is written like the
-// text.
+// saysJSON reports whether a value is a string with the given text, or is spelled like
+// the text.
 func saysJSON(value json.RawMessage, text string) bool {
 	if len(value) > 0 && value[0] == '"' {
 		if plain := value[1 : len(value)-1]; bytes.IndexByte(plain, '\\') < 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// getMe returns the identity of the client. It needs no right.
+// getMe returns the client's identity. It requires no right.
 func (r *request) getMe(in *admin.GetMe) (admin.Me, error) {
 	me := admin.Me{Identity: r.caller.Identity.Name(), Anywhere: r.rightsOn(rights.SomeTube), Everywhere: r.rightsOn(rights.EveryTube)}
 	if in.Tube != "" {

@@ -14,20 +14,20 @@ import (
 
 // A row describes an operation. Package client/admin has its types and its documentation.
 type row struct {
-	ID       string // name in the log, and of the client's method
-	Route    string // method and path, after Prefix
+	ID       string // name in the log, and name of the client's method
+	Route    string // method, and path after Prefix
 	Tag      string
 	Needs    rights.Need
 	Success  string
-	Status   int    // of success; 0 means 200, or 204 without a result
+	Status   int    // status of success; 0 means 200, or 204 without a result
 	Problems []int  // statuses that a client must expect
 	Location string // start of the path of the created object, before its id
 	Type     string // content type of a stream or of bytes; empty for JSON
-	Local    bool   // about this server, even if it is a member that does not lead
+	Local    bool   // about this server, even if it is a member that is not the leader
 
 	// Room checks limits before a body of the given length is read, and returns the
-	// maximum length of the body. Zero means no limit. A negative length is unknown. Room
-	// is nil for operations without limits.
+	// maximum length of the body. Zero means no limit. A negative length means that the
+	// length is unknown. Room is nil for operations without limits.
 	Room func(r *request, length int64) (most int64, err error)
 }
 
@@ -40,8 +40,8 @@ type operation struct {
 	do           func(r *request, in any) (any, error) // in points to the input
 }
 
-// declare returns the operation of a function. The types of the function are those of the
-// operation.
+// declare returns the operation that do performs. The types of do are the operation's
+// types.
 func declare[In, Out any](row row, do func(*request, *In) (Out, error)) *operation {
 	o := &operation{row: row, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), do: func(r *request, in any) (any, error) {
 		return do(r, in.(*In))
@@ -57,12 +57,12 @@ func declare[In, Out any](row row, do func(*request, *In) (Out, error)) *operati
 	return o
 }
 
-// changes reports whether the operation can change something. The server logs such
+// changes reports whether the operation can make changes. The server logs such
 // operations.
 func (o *operation) changes() bool { return o.method != http.MethodGet }
 
-// limited returns the time that the operation waits on request, and whether it ends soon
-// after that. The time of a stream depends on the number of jobs.
+// limited returns the time that the operation waits on request. ok reports whether the
+// operation ends soon after that; the time of a stream depends on the number of jobs.
 func (o *operation) limited(in any) (wait time.Duration, ok bool) {
 	if f := o.plan.Field("wait"); f != nil {
 		wait = time.Duration(f.Of(in).Int()) * time.Second
@@ -107,7 +107,7 @@ var (
 )
 
 // operations is the table of operations. It is created on first use, because most
-// commands never use it.
+// commands do not need it.
 var operations = sync.OnceValue(func() []*operation {
 	return []*operation{
 		declare(row{ID: "getStats", Route: "GET /stats", Tag: "server", Needs: statsAnywhere, Success: "The counters."}, (*request).getStats),

@@ -49,8 +49,8 @@ func (r *request) policyOf(rule *policy.Rule) admin.Policy {
 	return p
 }
 
-// onDeadTubes reports whether the client has rights on all tubes that dead, a value of
-// dead-tube, names for the tubes of a pattern. The default value needs no rights.
+// onDeadTubes reports whether the client has rights on all dead tubes of the tubes that
+// match a pattern. dead is the value of dead-tube. The default value requires no rights.
 func (r *request) onDeadTubes(n rights.Need, dead, pattern string) bool {
 	return dead == policy.DefaultDeadTube || r.caller.Identity.Meets(n, policy.DeadTubes(dead, pattern))
 }
@@ -101,8 +101,8 @@ func (r *request) setPolicy(in *admin.SetPolicy) (p admin.Policy, err error) {
 	})
 }
 
-// fillsDeadTubes checks the rights on the tubes that receive the exhausted jobs of the
-// tubes of a pattern.
+// fillsDeadTubes checks the rights on the tubes that receive the exhausted jobs of a
+// pattern's tubes.
 func (r *request) fillsDeadTubes(dead, pattern string) error {
 	if r.onDeadTubes(fillsNamed, dead, pattern) {
 		return nil
@@ -122,9 +122,9 @@ func (r *request) deletePolicy(in *admin.OfPolicy) (none admin.None, err error) 
 	return none, err
 }
 
-// editPolicy changes the settings of a pattern. It needs the right on all tubes of the
-// pattern. It returns when all of these have the policy, and the attempts of jobs that
-// are reserved are durable if the policy permits only one.
+// editPolicy changes the settings of a pattern. It requires the right on all tubes that
+// match the pattern. It returns when all these tubes have the policy and, if the policy
+// permits a single attempt, when the attempts of reserved jobs are durable.
 func (r *request) editPolicy(pattern string, edit func(text string) (string, error)) (p admin.Policy, err error) {
 	if err := policy.CheckPattern(pattern); err != nil {
 		return p, problemf(http.StatusBadRequest, "%v", err)
@@ -181,11 +181,11 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 	})
 }
 
-// keptPolicies is the number of patterns that only clients with manage on every tube can
-// use.
+// keptPolicies is the number of patterns reserved for clients with the manage right on
+// every tube.
 const keptPolicies = 100
 
-// oneLine returns settings in one line, for the audit.
+// oneLine returns settings as one line, for the audit.
 func oneLine(text string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", " ")
 }

@@ -44,8 +44,8 @@ func Problem(status int, detail string) http.Handler {
 	})
 }
 
-// outcomeIn returns the problem for an outcome. It must be called in the same turn, and
-// names the limits that refused the change.
+// outcomeIn returns the problem for an outcome. It must be called in the same turn. The
+// problem names the limits that refused the change.
 func outcomeIn(e *engine.Engine, o engine.Outcome) error {
 	if limits := e.RefusedInTurn(); o == engine.OutOfMemory && len(limits) > 0 {
 		return problemf(http.StatusInsufficientStorage, "no room: the limit %s is reached", strings.Join(limits, " and "))

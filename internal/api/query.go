@@ -21,9 +21,9 @@ import (
 type search struct {
 	states []engine.State
 	tubes  access.Pattern // nil for all tubes
-	query  *query.Query   // nil without a query
+	query  *query.Query   // nil if there is no query
 	body   bodyMatch      // nil for all bodies
-	choice [][]option     // of each list, one must match
+	choice [][]option     // one option of each list must match
 }
 
 // An option is a search with a single condition.
@@ -32,7 +32,7 @@ type option struct {
 	*search
 }
 
-// id returns the id of the only job that can match, if the search names one.
+// id returns the id of the only job that can match, if the search contains an id.
 func (s *search) id() (id uint64, ok bool) {
 	if s.query == nil {
 		return 0, false
@@ -186,7 +186,7 @@ func partMatch(b *query.Body, program *int) (bodyMatch, error) {
 	return valueMatch(strings.Split(b.Text, "."), depthOfPath, b), nil
 }
 
-// classMatch returns a match for bodies that name a class.
+// classMatch returns a match for bodies that contain a class.
 func classMatch(pattern string) bodyMatch {
 	longest := ""
 	for _, part := range strings.FieldsFunc(pattern, func(c rune) bool { return !isPlain(string(c)) }) {
@@ -203,8 +203,8 @@ func classMatch(pattern string) bodyMatch {
 	}
 }
 
-// eachMatch returns a match for bodies that all matches accept. Each is tried on the body
-// as stored, and on its decoded form, which the console shows.
+// eachMatch returns a match for bodies that all the given matches accept. Each match
+// examines the body as stored, and its decoded form, which the console shows.
 func eachMatch(all []bodyMatch) bodyMatch {
 	return func(body []byte, rd *reading) bool {
 		var opened []byte
@@ -256,7 +256,8 @@ func hasValue(text json.RawMessage, path []string, depth int, test func(json.Raw
 	return false
 }
 
-// saysValue reports whether a value, or an element of an array, meets a condition.
+// saysValue reports whether a value, or an element of it if it is an array, meets a
+// condition.
 func saysValue(value json.RawMessage, b *query.Body) bool {
 	value = bytes.TrimSpace(value)
 	switch {

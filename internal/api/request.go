@@ -27,17 +27,17 @@ type request struct {
 	source source
 	entry  *audit.Entry
 
-	http       bool // over HTTP, so an answer of the leader need not be decoded
+	http       bool // the request arrived over HTTP, so an answer from the leader need not be decoded
 	fromMember bool
 
 	upstream *upstream // server that serves the request; nil for this server
 
-	// engine is the engine of the first turn, or nil before it. Results of a turn, such
-	// as a view of a tube, are valid only for its engine. So the request ends when the
-	// broker gets another engine.
+	// engine is the engine of the first turn, or nil before that turn. Results of a turn,
+	// such as a view of a tube, are valid only for its engine. So the request fails if
+	// the broker gets another engine.
 	engine *engine.Engine
 
-	// The values of the path.
+	// The values in the path.
 	tube       string
 	job        uint64
 	connection uint64
@@ -156,8 +156,8 @@ func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	return nil
 }
 
-// errNotLeading reports that this server no longer leads, so that it can neither start
-// nor continue the operation.
+// errNotLeading means that this server is no longer the leader, so that it can neither
+// start nor continue the operation.
 var errNotLeading error = problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: the operation stopped; try again").After(time.Second)
 
 // turns runs a step in as many turns as needed, unless the client disconnects.
@@ -165,8 +165,8 @@ func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err e
 	return r.turnsUntil(step, func() bool { return true })
 }
 
-// turnsUntil is like turns. It calls between after each turn, and ends if between returns
-// false.
+// turnsUntil is like turns. It calls between after each turn, and stops if between
+// returns false.
 func (r *request) turnsUntil(step func(e *engine.Engine, now int64) (more bool, err error), between func() bool) error {
 	err := r.api.throttle.turns(r.ctx, r.turn, step, between)
 	if err != nil && admin.StatusOf(err) == 0 {
@@ -181,8 +181,8 @@ var errGone = problemf(http.StatusServiceUnavailable, "the client disconnected b
 // perTurn is the maximum number of jobs, tubes or connections that a turn returns.
 const perTurn = 250
 
-// each calls do for all elements of a list, a limited number in each turn, until there is
-// an error.
+// each calls do for the elements of a list, a limited number in each turn, until do
+// returns an error.
 func each[T any](r *request, list []T, do func(e *engine.Engine, now int64, x T) error) error {
 	return r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
 		for n := 0; len(list) > 0 && n < perTurn && (n == 0 || !e.Spent()); n++ {
@@ -198,8 +198,8 @@ func each[T any](r *request, list []T, do func(e *engine.Engine, now int64, x T)
 // note adds an attribute to the audit entry of the change.
 func (r *request) note(name string, value any) { r.entry.Note(name, value) }
 
-// permitted checks the rights of the operation. It does not check rights on the tube of a
-// job, which only a turn can look up, or on a tube in the body.
+// permitted checks the rights that the operation requires, except rights on the tube of a
+// job, which only a turn can look up, and on a tube in the body.
 func (r *request) permitted() error {
 	if r.upstream != nil {
 		return r.upstream.permitted(r)
@@ -215,8 +215,8 @@ func (r *request) permitted() error {
 	return r.permittedOn(r.op.Needs, "every tube")
 }
 
-// permittedJob checks the rights on the tube of the job. A client without them does not
-// learn the name of the tube. A job that does not exist needs no rights.
+// permittedJob checks the rights on the tube of the job. The error does not contain the
+// name of the tube. For a job that does not exist, no rights are required.
 func (r *request) permittedJob(e *engine.Engine) error {
 	if r.op.Needs.Place != rights.TubeOfJob {
 		return nil
@@ -228,7 +228,7 @@ func (r *request) permittedJob(e *engine.Engine) error {
 	return r.permittedOn(r.op.Needs, fmt.Sprintf("the tube of job %d", r.job), tube)
 }
 
-// permittedOn checks rights on tubes. The error names them by where.
+// permittedOn checks rights on tubes. where is the description of the tubes in the error.
 func (r *request) permittedOn(n rights.Need, where string, tubes ...string) error {
 	if r.caller.Identity.Meets(n, tubes...) {
 		return nil
@@ -238,10 +238,10 @@ func (r *request) permittedOn(n rights.Need, where string, tubes ...string) erro
 }
 
 const (
-	shortList = 1000 // jobs; a longer list is a scan
+	shortList = 1000 // number of jobs; a longer list is a scan
 )
 
-// badCursor is the error for a cursor that is not from a page.
+// badCursor returns the error for a cursor that does not come from a page.
 func badCursor() error {
 	return badRequest("%v", list.ErrCursor)
 }

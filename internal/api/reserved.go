@@ -13,7 +13,7 @@ import (
 // A heldJob is a job that a session holds.
 type heldJob struct {
 	id    uint64
-	since int64 // ns; when it was reserved
+	since int64 // time of the reserve, in ns
 	holder
 	admin.ReservedJob
 	body []byte // nil if it is not described
@@ -26,8 +26,8 @@ var heldColumns = list.Columns[heldJob]{
 }
 
 const (
-	describedBytes = 1 << 20 // total size of the bodies of a page that are described
-	argumentsShown = 160     // characters
+	describedBytes = 1 << 20 // maximum total size of the bodies on a page that are described
+	argumentsShown = 160     // in characters
 )
 
 // listReserved returns a page of reserved jobs, the longest held first.

@@ -18,12 +18,12 @@ type jobScan struct {
 	places []place       // remaining places; the first is the current one
 	after  engine.Cursor // position in the current place
 	bodies int           // maximum length of the copied bodies; 0 copies none
-	page   int           // number of jobs after which a place ends; 0 means all
+	page   int           // maximum number of jobs in a place; 0 means all
 
-	missing bool // a tube does not exist, or was deleted
+	missing bool // whether a tube does not exist, or was deleted
 
 	search engine.PageSearch
-	begun  bool // search has started in the current place
+	begun  bool // whether the search in the current place has started
 	slice  []scannedJob
 	arena  []byte // bodies of slice
 }
@@ -41,8 +41,8 @@ type scannedJob struct {
 	body []byte
 }
 
-// shown returns the job for an answer, with its body if requested and not too large. It
-// adds the size of the body to *sum.
+// shown returns the job for an answer. It includes the body if requested and not too
+// large, and adds the body's size to *sum.
 func (r *request) shown(j *scannedJob, withBody bool, sum *int) admin.Job {
 	one := r.jobOf(&j.JobStats)
 	if withBody && j.Size <= largestBody {
@@ -54,14 +54,14 @@ func (r *request) shown(j *scannedJob, withBody bool, sum *int) admin.Job {
 
 const (
 	// jobsPerTurn is the maximum number of jobs in a turn, which takes a fifth of a
-	// millisecond. A pause of a millisecond follows each turn: with fewer jobs, a search
-	// of a million jobs would mostly wait.
+	// millisecond. A pause of a millisecond follows each turn, so with fewer jobs per
+	// turn, a search of a million jobs would mostly wait.
 	jobsPerTurn = 500
 
 	// bytesPerTurn is the size of bodies after which a turn ends.
 	bytesPerTurn = 4 << 20
 
-	// keptBody is the size from which a body is not copied; see engine.Job.Keep.
+	// keptBody is the minimum size of bodies that are not copied; see engine.Job.Keep.
 	keptBody = 128 << 10
 )
 
@@ -89,7 +89,7 @@ func (w *jobScan) next(e *engine.Engine, now int64) (more bool) {
 	return len(w.places) > 0
 }
 
-// goOn collects jobs of the current place, and leaves the place if there are no more or
+// goOn collects jobs in the current place, and leaves the place if it has no more jobs or
 // enough were found.
 func (w *jobScan) goOn(e *engine.Engine, now int64) {
 	at := w.places[0]
@@ -114,7 +114,7 @@ func (w *jobScan) goOn(e *engine.Engine, now int64) {
 // pass continues with the next place.
 func (w *jobScan) pass() { w.places, w.after, w.begun = w.places[1:], engine.Cursor{}, false }
 
-// body returns a copy of the body of a job, or of its start.
+// body returns a copy of a job's body, or of the start of the body.
 func (w *jobScan) body(e *engine.Engine, st *engine.JobStats) []byte {
 	if w.bodies == 0 {
 		return nil

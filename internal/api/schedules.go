@@ -19,7 +19,7 @@ func (r *request) schedules() (all []engine.ScheduleStatus, err error) {
 	return all, err
 }
 
-// scheduleNamed returns a schedule on whose tube the client has the needed rights.
+// scheduleNamed returns a schedule, if the client has the required rights on its tube.
 func (r *request) scheduleNamed(name string) (st engine.ScheduleStatus, err error) {
 	if err := schedule.CheckName(name); err != nil {
 		return st, badRequest("%v", err)
@@ -120,7 +120,7 @@ func (r *request) setSchedule(in *admin.SetSchedule) (s admin.Schedule, err erro
 	return r.getSchedule(&in.OfSchedule)
 }
 
-// withoutBody returns a definition in one line, for the audit.
+// withoutBody returns a definition without its body, as one line, for the audit.
 func withoutBody(text string) string {
 	settings := schedule.Parse(text)
 	delete(settings, "body")

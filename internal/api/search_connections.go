@@ -12,8 +12,8 @@ import (
 
 // A connectionFilter selects connections. The zero value selects all.
 type connectionFilter struct {
-	tubes            access.Pattern // used or watched; nil for all
-	text             string         // in the address or the identity
+	tubes            access.Pattern // tubes that a connection uses or watches; nil for all
+	text             string         // text in the address or the identity
 	waiting, holding bool
 }
 
@@ -47,8 +47,8 @@ type seenConnection struct {
 	at int64
 }
 
-// connectionColumns are the sort columns of connections. Times that grow are sorted by
-// their start. Otherwise a connection could be on every page.
+// connectionColumns are the sort columns of connections. Elapsed times are sorted by
+// their start. Otherwise, a connection could be on every page.
 var connectionColumns = list.Columns[seenConnection]{
 	By: map[string]func(*seenConnection) list.Key{
 		"id":       func(*seenConnection) list.Key { return list.Key{} },
@@ -73,8 +73,8 @@ func sinceThen(has bool, passed, at int64) list.Key {
 	return list.Key{N: passed - at}
 }
 
-// sortConnections returns a page in an order. It surveys all connections, but stores only
-// those of the page.
+// sortConnections returns a sorted page. It surveys all connections, but stores only the
+// connections of the page.
 func (r *request) sortConnections(in *admin.ListConnections, filter *connectionFilter) (page admin.Connections, err error) {
 	q, err := connectionColumns.Query(in.Sort, in.Cursor, in.Limit)
 	if err != nil {

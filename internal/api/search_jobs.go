@@ -12,14 +12,14 @@ import (
 
 const (
 	// A page of a search ends after this number of jobs, bytes of bodies, or time. So
-	// each request ends soon, and a client that has enough results sends no more
-	// requests.
+	// each request ends soon, and a client with enough results need not send another
+	// request.
 	jobsPerSearch  = 50_000
 	bytesPerSearch = 32 << 20
 	timePerSearch  = 100 * time.Millisecond
 )
 
-// searchTube searches a tube, searchAll all tubes.
+// searchTube searches a tube. searchAll searches all tubes.
 func (r *request) searchTube(in *admin.SearchTube) (admin.Found, error) {
 	return r.searchJobs([]string{r.tube}, &in.SearchAll)
 }
@@ -56,7 +56,7 @@ func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Fo
 	return page, err
 }
 
-// lookUp adds the job with an id, if it matches. A search for an id visits no other job.
+// lookUp adds the job with an id if it matches. A search for an id visits no other job.
 func (r *request) lookUp(page *admin.Found, w *jobScan, s *search, id uint64) error {
 	var found []scannedJob
 	err := r.turn(func(e *engine.Engine, now int64) error {
@@ -113,7 +113,7 @@ func (r *request) searched(named []string, s *search) (found []string, total *ui
 	return found, total, err
 }
 
-// countOf returns the number of jobs in the states.
+// countOf returns the number of jobs in the given states.
 func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n uint64) {
 	counts := map[engine.State]uint64{engine.Ready: ready, engine.Reserved: reserved, engine.Delayed: delayed, engine.Buried: buried}
 	for _, s := range states {
@@ -122,8 +122,8 @@ func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n 
 	return n
 }
 
-// fill returns a function that adds the matching jobs of a slice to the page, and reports
-// whether the page continues.
+// fill returns a function that adds the matching jobs of a slice to the page. The
+// function reports whether the page continues.
 func (r *request) fill(page *admin.Found, w *jobScan, rd *reading, s *search, n int) func([]scannedJob) bool {
 	looked, bytes, shown := 0, 0, 0
 	return func(slice []scannedJob) bool {
@@ -146,7 +146,7 @@ func (r *request) fill(page *admin.Found, w *jobScan, rd *reading, s *search, n 
 	}
 }
 
-// reading returns the reader of bodies for the request.
+// reading returns the reading of the request.
 func (r *request) reading() *reading {
 	return &reading{ctx: r.ctx, gate: r.api.throttle.bodies}
 }
@@ -171,7 +171,7 @@ func parseSearchCursor(text string) (c searchCursor, err error) {
 	raw, _ := inCursor.DecodeString(text)
 	at := ""
 	fmt.Sscanf(string(raw), "%s %d %s %d", &c.tube, &c.state, &at, &c.looked)
-	if c.at, err = engine.ParseCursor(at); err != nil || c.String() != text { // not the text of a cursor
+	if c.at, err = engine.ParseCursor(at); err != nil || c.String() != text { // the text was not created from a cursor
 		return c, badCursor()
 	}
 	return c, nil

@@ -31,8 +31,8 @@ const (
 	// smallBody is the maximum size of a request without a job.
 	smallBody = 64 << 10
 
-	// Base64 makes a job a third larger. A job with many escapes can be larger in JSON,
-	// and must be sent in base64.
+	// Base64 enlarges a job by a third. A job with many escapes can be even larger in
+	// JSON, and must be sent in base64.
 	jsonPerByte = 2
 )
 
@@ -68,7 +68,7 @@ func (r *request) identified(h *http.Request) (out any, err error) {
 	return r.run()
 }
 
-// A source provides the input of a request. Its parts are read and checked in this order.
+// A source provides the input of a request. Its methods are called in this order.
 type source interface {
 	path(in any) error
 	query(in any) error
@@ -121,7 +121,7 @@ func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
 		}
 	case admin.Bytes:
 		header.Set("Content-Type", o.Type)
-		header.Set("Content-Disposition", "attachment") // a browser must not display it: the content can be hostile
+		header.Set("Content-Disposition", "attachment") // a browser must not display it, because the content can be hostile
 		header.Set("Content-Length", strconv.Itoa(len(out)))
 		w.WriteHeader(o.Status)
 		w.Write(out)

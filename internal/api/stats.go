@@ -39,8 +39,8 @@ func (r *request) getStats(*admin.None) (admin.Stats, error) {
 	return s, err
 }
 
-// journal returns the state of the journal, or nil without a journal. It must be called
-// in a turn.
+// journal returns the state of the journal, or nil if there is no journal. It must be
+// called in a turn.
 func (a *API) journal() *admin.Journal {
 	if a.opt.Journal == nil {
 		return nil
@@ -77,5 +77,5 @@ func (r *request) rewriteJournal(*admin.None) (none admin.None, err error) {
 	return none, err
 }
 
-// seconds returns whole seconds, like all times of the protocol.
+// seconds converts ns to whole seconds, as in all times of the protocol.
 func seconds(ns int64) int64 { return ns / int64(time.Second) }

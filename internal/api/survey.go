@@ -12,8 +12,8 @@ import (
 // millisecond.
 const perSurvey = 2500
 
-// survey calls tell for all tubes, between several turns. After an error, which is the
-// context's or a problem, tubes are missing.
+// survey calls tell for all tubes, between several turns. If it returns an error, which
+// is the context's or a problem, tubes are missing.
 func (a *API) survey(ctx context.Context, tell func(t *tubes.Tube)) error {
 	next := 0
 	return look(ctx, a, func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
@@ -24,8 +24,8 @@ func (a *API) survey(ctx context.Context, tell func(t *tubes.Tube)) error {
 	}, tell)
 }
 
-// look runs a step in as many turns as it needs, without a check of rights. Between the
-// turns it calls tell for everything that the step has seen.
+// look runs a step in as many turns as it needs, without checking rights. Between the
+// turns, it calls tell for all elements that the step has passed to see.
 func look[T any](ctx context.Context, a *API, step func(e *engine.Engine, now int64, see func(T)) (more bool), tell func(*T)) error {
 	var seen []T
 	r := &request{api: a, op: &operation{method: http.MethodGet}, ctx: ctx}
@@ -59,7 +59,7 @@ func (r *request) tubes() *tubes.Survey {
 	return survey
 }
 
-// shared runs a survey. If the client accepts older answers, it takes a cached one.
+// shared runs a survey. If the client accepts older answers, it uses a cached survey.
 func shared[T any](r *request, cache *tubes.Cache[T], look func(ctx context.Context, tell func(*T)) error, tell func(*T)) error {
 	var err error
 	if age := r.caller.MaxAge; age > 0 {

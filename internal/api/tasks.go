@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// maxTaskBytes is the maximum size of a request for a task. It has space for the maximum
+// maxTaskBytes is the maximum size of a request for a task. It is enough for the maximum
 // number of ids.
 const maxTaskBytes = 1 << 18
 
@@ -41,7 +41,7 @@ func (r *request) findTask(id uint64) (*task.Task, error) {
 	return t, err
 }
 
-// getTask returns the state of a task, now or when it has ended.
+// getTask returns the state of a task, at once or when the task has ended.
 func (r *request) getTask(in *admin.GetTask) (shown admin.Task, err error) {
 	t, err := r.findTask(in.Task)
 	if err != nil {
@@ -62,8 +62,8 @@ func (r *request) cancelTask(in *admin.OfTask) (none admin.None, err error) {
 	return none, t.Cancel()
 }
 
-// startTask starts a change of many jobs of a tube: the jobs with ids, or the jobs in a
-// state that match a search.
+// startTask starts a change of many jobs of a tube: either the jobs with given ids, or
+// the jobs in a state that match a search.
 func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 	if err := task.Check(in); err != nil {
 		return shown, err
@@ -100,14 +100,14 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 
 // taskWork is the work of a task.
 type taskWork struct {
-	*request // with the context of the task
+	*request // has the context of the task
 	in       *admin.StartTask
 	search   *search
 	task     *task.Task
 }
 
-// jobs returns the ids of the jobs to change. All are collected before the first change,
-// so that no job is visited twice.
+// jobs returns the ids of the jobs to change. It collects all ids before the first
+// change, so that no job is visited twice.
 func (w *taskWork) jobs() (ids []uint64, err error) {
 	most := uint64(math.MaxUint64)
 	if w.in.Count != nil {
@@ -131,7 +131,7 @@ func (w *taskWork) jobs() (ids []uint64, err error) {
 			return false
 		}
 		rd.each(slice, w.search, func(j *scannedJob, matches bool) bool {
-			if matches && !(w.in.Count != nil && w.hasNoOrigin(&j.JobStats)) { // with a count, jobs that cannot be redriven do not use it up
+			if matches && !(w.in.Count != nil && w.hasNoOrigin(&j.JobStats)) { // with a count, jobs that cannot be redriven do not count
 				ids = append(ids, j.ID)
 			}
 			return uint64(len(ids)) < most

@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A throttle keeps searches, lists and exports from starving clients of the queue of
-// turns and CPU. Its limits are for all requests and tasks together.
+// A throttle keeps searches, lists and exports from starving the queue's clients of turns
+// and CPU time. Its limits apply to all requests and tasks together.
 type throttle struct {
 	inTurns gate // requests that take several turns
 	bodies  gate // requests that search bodies
@@ -24,20 +24,21 @@ type throttle struct {
 type scanKind uint8
 
 const (
-	aPage    scanKind = iota // until a page is complete
-	anExport                 // as long as the client reads
+	aPage    scanKind = iota // lasts until a page is complete
+	anExport                 // lasts as long as the client reads
 )
 
 const (
 	// yieldPause is the pause after each turn of an operation that takes several. Without
-	// it, the operation would keep a CPU busy, and clients of the queue would wait for it.
+	// the pause, the operation would keep a CPU busy, and the queue's clients would wait
+	// for it.
 	yieldPause = time.Millisecond
 
-	// maxBurst is the time that bodies are searched without a pause. The pause takes as
-	// long.
+	// maxBurst is the time for which bodies are searched without a pause. The pause is as
+	// long as the search.
 	maxBurst = 2 * time.Millisecond
 
-	scansOfAKind = 2 // at the same time, by different clients
+	scansOfAKind = 2 // maximum number of concurrent scans of a kind, by different clients
 	scanPatience = time.Second
 	walkInterval = 10 * time.Millisecond
 )
@@ -71,8 +72,8 @@ func (l gate) leave(rest time.Duration) {
 	time.AfterFunc(rest, func() { <-l })
 }
 
-// turns runs a step in as many turns as needed. It calls between after each turn and ends
-// if between returns false. It returns the error of ctx, of turn, or of the step.
+// turns runs a step in as many turns as needed. It calls between after each turn, and
+// stops if between returns false. It returns an error of ctx, turn or step.
 func (t *throttle) turns(ctx context.Context, turn func(f func(e *engine.Engine, now int64) error) error,
 	step func(e *engine.Engine, now int64) (more bool, err error), between func() bool) error {
 	for more := true; more; {
@@ -92,20 +93,20 @@ func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engin
 	}
 	var once sync.Once
 	over := func(rest time.Duration) { once.Do(func() { t.inTurns.leave(rest) }) }
-	defer over(0) // for a step that was not run or panicked
+	defer over(0) // for a step that did not run, or panicked
 	more = true
 	err = turn(func(e *engine.Engine, now int64) (err error) {
 		if more, err = step(e, now); more {
 			over(yieldPause)
 		}
-		over(0) // within the turn, so that no other operation waits until the turn is durable
+		over(0) // called within the turn, so that no other operation waits until the turn is durable
 		return err
 	})
 	return more, err
 }
 
-// beginScan starts a scan. It waits for a moment for others to end, because a browser
-// that repeats a request has only just closed the previous request.
+// beginScan starts a scan. If necessary, it waits briefly for other scans to end, because
+// a browser that repeats a request has only just closed the previous one.
 func (r *request) beginScan(kind scanKind) (end func(), err error) {
 	t, who := r.api.throttle, r.caller.Share()
 	for waited := time.Duration(0); !t.start(kind, who); waited += walkInterval {
@@ -125,7 +126,7 @@ func (r *request) beginScan(kind scanKind) (end func(), err error) {
 	}, nil
 }
 
-// start reserves a slot for a scan, and reports whether there was one.
+// start reserves a slot for a scan, and reports whether a slot was free.
 func (t *throttle) start(kind scanKind, who string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,11 +138,11 @@ func (t *throttle) start(kind scanKind, who string) bool {
 	return true
 }
 
-// A reading searches bodies.
+// A reading is a search of bodies that holds and releases the gate.
 type reading struct {
 	ctx   context.Context
 	gate  gate
-	in    bool // it has the gate
+	in    bool // it holds the gate
 	since time.Time
 	spent time.Duration // time in the gate
 }

@@ -28,9 +28,9 @@ func (r *request) exportAll(in *admin.ExportAll) (*admin.Stream, error) {
 	return r.export(nil, &in.Search)
 }
 
-// export streams the jobs of tubes with their bodies. If tubes is nil, it streams all
-// tubes whose bodies the client may see. An error after the start of the stream closes
-// the connection.
+// export streams the jobs of tubes, with their bodies. If tubes is nil, it streams the
+// jobs of all tubes whose bodies the client may see. An error after the start of the
+// stream closes the connection.
 func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error) {
 	s, err := jobSearch(in)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *request) exporter(out *bufio.Writer, s *search) func([]scannedJob) bool
 			}
 			return true
 		})
-		for i := range wanted { // outside of the gate, so that a slow client delays no search
+		for i := range wanted { // outside the gate, so that a slow client does not delay searches
 			one := r.jobOf(&wanted[i].JobStats)
 			jobjson.SetBody(&one, wanted[i].body)
 			if lines.Encode(&one) != nil {
@@ -77,13 +77,13 @@ func (r *request) exporter(out *bufio.Writer, s *search) func([]scannedJob) bool
 }
 
 const (
-	// Maximum number of jobs, and of bytes of bodies, that an import puts in a turn.
+	// The maximum number of jobs, and of bytes of bodies, that an import puts in a turn.
 	jobsPerImport  = 250
 	bytesPerImport = 1 << 20
 )
 
-// importAll puts the jobs of a stream into the tube of the path, or into the tubes that
-// they name. Jobs before an error stay.
+// importAll puts the jobs of a stream into the tube in the path, or into the tubes that
+// the jobs specify. Jobs before an error are kept.
 func (r *request) importAll(from *admin.ImportAll) (done admin.Imported, err error) {
 	in := &importer{request: r, lines: bufio.NewScanner(from.Lines)}
 	in.lines.Buffer(make([]byte, 0, 64<<10), int(r.api.maxJSON())+1)
@@ -199,8 +199,8 @@ func (in *importer) put() error {
 	})
 }
 
-// failureAgain returns the record of the failure of a job to put, or nil if it has none.
-// It omits a reason that the body carries.
+// failureAgain returns the failure record for a job to put, or nil if the job has no
+// failure. It omits a reason that the body contains.
 func failureAgain(j *jobjson.Job) (engine.FailureRecord, error) {
 	in := j.Failure
 	if in == nil {
@@ -224,7 +224,7 @@ func failureAgain(j *jobjson.Job) (engine.FailureRecord, error) {
 		return nil, nil
 	}
 	if f.End == 0 {
-		f.Attempt = 0 // otherwise the next attempt could take over the note
+		f.Attempt = 0 // otherwise, the next attempt could take over the note
 	}
 	if f.At == 0 {
 		f.At = f.Buried

@@ -23,7 +23,7 @@ func (r *request) listTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
 	return page, err
 }
 
-// theTube returns the tube of the path. It must be called in a turn.
+// theTube returns the tube in the path. It must be called in a turn.
 func (r *request) theTube(e *engine.Engine, now int64) (*tubes.Tube, error) {
 	st, o := e.TubeStats(now, []byte(r.tube))
 	if o != engine.OK {

@@ -17,26 +17,26 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// An Upstream is another beanpole that performs operations of the API. Errors without a
-// status report that it cannot be reached.
+// An Upstream is another beanpole that performs operations of the API. An error without a
+// status means that the server cannot be reached.
 type Upstream interface {
 	admin.Transport
 	Close()
 }
 
-// Remote is another beanpole server.
+// A Remote is another beanpole server.
 type Remote struct{ admin.HTTP }
 
-// NewRemote returns another server by the URL of its admin listener. token returns the
-// token of a request; nil sends no token. check configures TLS; nil uses the defaults of
-// the system. NewRemote does not connect.
+// NewRemote returns the server whose admin listener has the given URL. token returns the
+// token for a request; if it is nil, requests have no token. check configures TLS; if it
+// is nil, the system's defaults apply. NewRemote does not connect.
 func NewRemote(url string, token func() (string, error), check *tls.Config) *Remote {
 	return &Remote{admin.HTTP{URL: url, Token: token, Client: http.Client{
 		Transport: &http.Transport{
 			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, TLSClientConfig: check,
 			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		},
-		// Only the configuration decides which server is used.
+		// Only the configuration determines the server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}}
 }
@@ -55,12 +55,12 @@ type upstream struct {
 	why   error
 }
 
-// AddServer lets Open connect to another server by name. No path of the API leads there.
-// Close closes it.
+// AddServer lets Open connect to another server by name. No path of the API leads to that
+// server. Close closes the connection.
 //
-// To that server, all requests come from one client. A client of this server therefore
-// needs stats and peek on every tube of this server to read, and all rights on every tube
-// to change something. This server logs the changes and lists them.
+// For that server, all requests come from one client. Therefore, a client of this server
+// needs the stats and peek rights on every tube of this server for reads, and all rights
+// on every tube for changes. This server logs and lists the changes.
 func (a *API) AddServer(name string, readOnly bool, server Upstream) {
 	a.upstreams[name] = &upstream{name: name, readOnly: readOnly, Upstream: server}
 }

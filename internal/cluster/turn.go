@@ -244,7 +244,7 @@ func (t *turn) apply(now int64) (next int64) {
 	return now
 }
 
-// The error of an entry that this version cannot decode wraps errUnreadable.
+// errUnreadable is wrapped by the error of an entry that this version cannot decode.
 var errUnreadable = errors.New("cannot decode the entry")
 
 // applyEntry passes the changes of an entry to the journal, and to the engine unless the

@@ -175,10 +175,10 @@ func (b *Batch) keepUnexecuted(t *task) {
 	t.fresh = nil
 }
 
-// The driver calls Settle when the changes of the turn and of all earlier turns are
-// durable, or have failed to become durable with err. Then the replies can be written.
-// After [broker.ErrDeposed] there are no replies, and the conversations are closed,
-// because the changes might not have happened.
+// Settle must be called by the driver when the changes of the turn and of all earlier
+// turns are durable, or have failed to become durable with err. Then the replies can be
+// written. After [broker.ErrDeposed] there are no replies, and the conversations are
+// closed, because the changes might not have happened.
 func (b *Batch) Settle(err error) {
 	if errors.Is(err, broker.ErrDeposed) {
 		b.abandon(err)

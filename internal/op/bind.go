@@ -55,7 +55,7 @@ func TubeOf(segment string) string { return noTildes.Replace(segment) }
 var tildes, noTildes = strings.NewReplacer(".", "~2E", "/", "~2F"), strings.NewReplacer("~2E", ".", "~2F", "/")
 
 // Query sets the fields of the query of an operation with an id. Unknown parameters are
-// an error, because they are probably misspelt.
+// an error, because they are probably misspelled.
 func (p *Plan) Query(in any, id, raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -118,7 +118,7 @@ func (f *Field) read(to reflect.Value, query url.Values) error {
 	return nil
 }
 
-// Body sets the fields of the body. A negative length means that it is unknown.
+// Body sets the fields of the body. A negative length means that the length is unknown.
 func (p *Plan) Body(in any, contentType string, length int64, body io.Reader) error {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	if p.raw != nil {
@@ -181,8 +181,8 @@ func decodeMistake(err error) error {
 	return errNoObject
 }
 
-// Members sets the fields of the members of an object and checks all of them. Names must
-// match exactly: package encoding/json ignores case and unknown names.
+// Members sets the fields for the members of an object, and checks them. Unlike in
+// package encoding/json, names must match exactly, and unknown names are an error.
 func (p *Plan) Members(in any, named map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		i := slices.IndexFunc(p.Fields, func(f Field) bool { return f.Place == Member && f.Name == name })
@@ -197,7 +197,7 @@ func (p *Plan) Members(in any, named map[string]json.RawMessage) error {
 	return p.check(in)
 }
 
-// check compares the members of a body with the bounds in their tags: required, enum,
+// check checks the members of a body against the bounds in their tags: required, enum,
 // min, max and maxitems.
 func (p *Plan) check(in any) error {
 	for i := range p.Fields {

@@ -15,6 +15,6 @@
 // meaning, the field is a pointer.
 //
 // The package enforces required, enum, min, max and maxitems. The tags pattern, maxlen,
-// oneof, minmembers and as:"TubeName" are descriptions. The operation checks these with a
-// better error.
+// oneof, minmembers and as:"TubeName" are descriptions. The operation itself checks
+// these, with a better error.
 package op

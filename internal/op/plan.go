@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// A BindError describes an invalid input. It contains nothing of a body.
+// A BindError describes an invalid input. It contains no part of the body.
 type BindError struct {
 	Status int // HTTP status
 	Detail string
@@ -169,7 +169,7 @@ func (p *Plan) names() (names []string) {
 	return names
 }
 
-// wanted returns the mistake for a value outside the bounds of the field.
+// wanted returns the error for a value outside the bounds of the field.
 func (f *Field) wanted() error {
 	want := f.Tag.Get("want")
 	switch {

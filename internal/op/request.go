@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Fill sets the defaults of an input that a program has created, and checks it like Query
+// Fill sets the defaults in an input that a program has created, and checks it like Query
 // and Body.
 func (p *Plan) Fill(in any) error {
 	for i := range p.Fields {
@@ -32,9 +32,9 @@ func (p *Plan) Fill(in any) error {
 	return p.check(in)
 }
 
-// Request formats an input as a request: the target with path and query, the body and its
-// content type. path has the names of its segments in braces. body is nil if the request
-// has none.
+// Request formats an input as a request. It returns the target with path and query, the
+// body, and its content type. path contains the names of its segments in braces. body is
+// nil if the request has no body.
 func (p *Plan) Request(in any, path string) (target string, body io.Reader, contentType string) {
 	query := url.Values{}
 	var members []string

@@ -1,5 +1,5 @@
-// Package rights names the rights of clients on tubes, and describes what a command or an
-// operation of the JSON API needs. Package access stores and checks the rights of
+// Package rights defines the rights of clients on tubes, and the requirements of commands
+// and operations of the JSON API. Package access stores and checks the rights of
 // identities.
 //
 //	need := rights.Peek.On(rights.TubeOfJob)
@@ -17,7 +17,7 @@ import (
 // A Set is a set of rights on a tube.
 type Set uint8
 
-// The rights. doc/security.md lists the commands of each.
+// The rights. doc/security.md lists the commands for each right.
 const (
 	Put     Set = 1 << iota // put jobs
 	Reserve                 // reserve jobs; delete, release, bury and touch held jobs
@@ -64,7 +64,7 @@ func (s Set) String() string {
 }
 
 // A Need is a requirement on an identity: all rights of a set, or one of them, on a
-// place. An identity with rules never meets the zero Need.
+// Place. An identity with rules never meets the zero Need.
 type Need struct {
 	Rights Set
 	OneOf  bool
@@ -110,7 +110,7 @@ const (
 	NamedTube                 // the named tube
 	TwoTubes                  // both named tubes
 	TubeInUse                 // the tube that the client uses
-	TubeOfJob                 // the tube of the job; a job that does not exist needs no rights
+	TubeOfJob                 // the tube of the job; no rights are needed for a job that does not exist
 	WatchedTubes              // all tubes that the client watches
 	SomeTube                  // at least one tube
 	EveryTube                 // every tube

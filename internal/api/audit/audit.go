@@ -1,7 +1,7 @@
-// Package audit records changes and their clients. The log of the server has a line for
-// each change, and the history keeps changes for 31 days. An operation starts an entry,
-// adds the attributes of the change, and writes the entry with its result. The context of
-// the operation has the entry, so that all parts of the work can add attributes:
+// Package audit records changes and their clients. The server's log has a line for each
+// change, and the history keeps changes for 31 days. An operation starts an entry, adds
+// the attributes of the change, and writes the entry with its result. The operation's
+// context contains the entry, so that all parts of the work can add attributes:
 //
 //	entry := log.Begin(&caller, "deleteJob")
 //	ctx = audit.With(ctx, entry)
@@ -9,7 +9,7 @@
 //	entry.Write(err)
 //
 // An entry never contains a body or a token. A client that makes very many changes, or
-// repeats one that fails, cannot fill the log or the history: see [Log.Add].
+// repeats a change that fails, cannot fill the log or the history; see [Log.Add].
 package audit
 
 import (
@@ -38,7 +38,7 @@ type Log struct {
 	Logger *slog.Logger
 	Store  *history.Store
 
-	mu     sync.Mutex // turns wait for it
+	mu     sync.Mutex // turns wait for this lock
 	quotas map[quotaKey]*quota
 
 	searching sync.Mutex
@@ -46,7 +46,8 @@ type Log struct {
 	pausersAt int64
 }
 
-// A quotaKey selects a quota. who is an identity, or the address of a client without one.
+// A quotaKey selects a quota. who is an identity, or the address of a client without an
+// identity.
 type quotaKey struct {
 	who    string
 	failed bool
@@ -55,19 +56,19 @@ type quotaKey struct {
 // A quota limits the entries of a client.
 type quota struct {
 	*rate.Limiter
-	omitted int // changes since the last entry
+	omitted int // number of changes omitted since the last entry
 }
 
 const (
-	maxQuotas  = 10_000 // clients with quotas; then all get new ones
-	maxText    = 500    // bytes of an attribute in the history
+	maxQuotas  = 10_000 // maximum number of clients with quotas; beyond it, all get new ones
+	maxText    = 500    // maximum size of an attribute in the history, in bytes
 	maxEntry   = 4 << 10
-	pauseDepth = 1000 // changes that Pausers searches
+	pauseDepth = 1000 // number of changes that Pausers searches
 )
 
 // Add records a change in the history. It returns false for a change that it omits: each
 // client has a quota of 1,000 changes and then one a minute, and of 60 failures and then
-// one in ten minutes. The next entry has the number of omitted ones.
+// one in ten minutes. The next entry contains the number of omitted changes.
 func (l *Log) Add(one *admin.Change) bool {
 	now, failed := time.Now(), one.Result != "ok"
 	addr, _ := netip.ParseAddrPort(one.Client)
@@ -100,7 +101,7 @@ func (l *Log) Add(one *admin.Change) bool {
 	return true
 }
 
-// encode returns the JSON of a change. It cuts long texts.
+// encode returns the JSON of a change. It truncates long texts.
 func encode(one *admin.Change) []byte {
 	cut := func(s string) string {
 		if len(s) > maxText {
@@ -119,7 +120,7 @@ func encode(one *admin.Change) []byte {
 	text, err := json.Marshal(&short)
 	if err != nil || len(text) > maxEntry {
 		short.About = nil
-		text, _ = json.Marshal(&short) // strings only
+		text, _ = json.Marshal(&short) // contains only strings
 	}
 	return text
 }
@@ -135,7 +136,7 @@ func (l *Log) List(in *admin.ListChanges) (admin.Changes, error) {
 		}
 		from, to = day.UnixMilli(), day.AddDate(0, 0, 1).UnixMilli()
 	}
-	var parts [][]byte // of the JSON of each change that matches
+	var parts [][]byte // parts that the JSON of each matching change contains
 	for _, value := range []string{*cmp.Or(in.Identity, new(string)), in.Operation, in.Tube} {
 		if value != "" {
 			part, _ := json.Marshal(value)
@@ -152,27 +153,27 @@ func (l *Log) List(in *admin.ListChanges) (admin.Changes, error) {
 	return list, nil
 }
 
-// each calls f for the changes between two times in ms that contain some parts, the
-// newest first, until f returns false.
+// each calls f for the changes that contain the given parts, from the newest to the
+// oldest between two times in ms, until f returns false.
 func (l *Log) each(from, to int64, parts [][]byte, f func(c *admin.Change) bool) {
 	for at, text := range l.Store.Changes(to) {
 		if at < from {
 			return
 		}
 		if slices.ContainsFunc(parts, func(part []byte) bool { return !bytes.Contains(text, part) }) {
-			continue // much faster than to decode it
+			continue // much faster than decoding it
 		}
 		var c admin.Change
 		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber() // float64 cannot hold ids of jobs
+		d.UseNumber() // float64 cannot represent all job ids
 		if d.Decode(&c) == nil && !f(&c) {
 			return
 		}
 	}
 }
 
-// Pausers returns the identities that paused tubes, from the last changes. The caller
-// must not modify the map.
+// Pausers returns the identities that paused tubes, according to the last changes. The
+// caller must not modify the map.
 func (l *Log) Pausers() map[string]string {
 	newest := l.Store.Newest()[history.Changes]
 	l.searching.Lock()
@@ -193,7 +194,7 @@ func (l *Log) Pausers() map[string]string {
 	return l.pausers
 }
 
-// An Entry describes a change while it is made. Only one goroutine uses it.
+// An Entry describes a change in progress. It must not be used concurrently.
 type Entry struct {
 	log       *Log
 	caller    *access.Caller
@@ -212,8 +213,8 @@ func (l *Log) Begin(caller *access.Caller, operation, server string) *Entry {
 	return e
 }
 
-// Then starts an entry about a consequence of the change, which can happen later and in
-// another goroutine.
+// Then starts an entry about a consequence of the change. The consequence can happen
+// later, and in another goroutine.
 func (e *Entry) Then(operation string) *Entry { return e.log.Begin(e.caller, operation, e.server) }
 
 // Identity returns the name of the client's identity.
@@ -225,8 +226,8 @@ func (e *Entry) Share() string { return e.caller.Share() }
 // Note adds an attribute of the change.
 func (e *Entry) Note(name string, value any) { e.notes = append(e.notes, name, value) }
 
-// Write records the entry. It must be called once. err is the error if the change failed.
-// Invalid requests change nothing, and are not recorded.
+// Write records the entry. It must be called once. err is the error of a failed change,
+// or nil. Invalid requests change nothing and are not recorded.
 func (e *Entry) Write(err error) {
 	switch admin.StatusOf(err) {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
@@ -270,7 +271,8 @@ type key struct{}
 // With returns a context with an entry.
 func With(ctx context.Context, e *Entry) context.Context { return context.WithValue(ctx, key{}, e) }
 
-// Of returns the entry of a context. Without one, it returns an entry that is discarded.
+// Of returns the entry of a context. If the context has none, Of returns an entry that is
+// discarded.
 func Of(ctx context.Context) *Entry {
 	if e, ok := ctx.Value(key{}).(*Entry); ok {
 		return e

@@ -2,19 +2,19 @@ package list
 
 import "slices"
 
-// First keeps the first n elements in an order, of those passed to Show.
+// A First keeps the first N of the elements passed to Show, in the order of Compare.
 type First[T any] struct {
 	N       int
 	Compare func(a, b T) int
 
 	kept []T
-	full bool // N elements have been sorted: the first N of kept are the first of all elements until then
+	full bool // N elements have been sorted: the first N of kept are the first of all earlier elements
 }
 
-// Wants reports whether x can be one of the first.
+// Wants reports whether x can be among the first elements.
 func (f *First[T]) Wants(x T) bool { return !f.full || f.Compare(x, f.kept[f.N-1]) < 0 }
 
-// Show passes an element.
+// Show adds an element.
 func (f *First[T]) Show(x T) {
 	if !f.Wants(x) {
 		return

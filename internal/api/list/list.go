@@ -1,5 +1,5 @@
-// Package list sorts elements and collects a page of them. It stores no more elements
-// than the page has.
+// Package list sorts elements and collects one page. It stores only about as many
+// elements as fit on the page.
 //
 //	q, err := columns.Query("-ready", cursor, 100)
 //	for ... {
@@ -33,10 +33,10 @@ type rank struct{ key, tie Key }
 // Columns are sort columns.
 type Columns[T any] struct {
 	By      map[string]func(*T) Key
-	Tie     func(*T) Key // unique key of an element, for elements with equal keys, in ascending order
+	Tie     func(*T) Key // unique key of an element, which orders elements with equal keys; ascending
 	TieName string       // the name of Tie as a column; its order can be descending
 	Numbers bool         // ties are numbers, not texts
-	TieOnly bool         // there is no other column: cursors contain only a tie
+	TieOnly bool         // there is no other column, so cursors contain only a tie
 }
 
 // A Query collects a page.
@@ -58,11 +58,11 @@ type ranked[T any] struct {
 	thing T
 }
 
-// ErrCursor reports a cursor that is not from a page.
+// ErrCursor means that a cursor does not come from a page.
 var ErrCursor = errors.New("cursor: want the value of next from a page, or nothing")
 
 // Query returns a query for the first n elements in the order of a column, after a
-// cursor. A - before the column means descending. An empty cursor is the start.
+// cursor. A - before the column means descending. An empty cursor means the start.
 func (c *Columns[T]) Query(sort, cursor string, n int) (*Query[T], error) {
 	q := &Query[T]{columns: c, n: n}
 	q.Column, q.descending = strings.CutPrefix(cmp.Or(sort, c.TieName), "-")
@@ -76,7 +76,7 @@ func (c *Columns[T]) Query(sort, cursor string, n int) (*Query[T], error) {
 		}
 		q.after = &after
 	}
-	// Query one element more than a page, to find out whether there is another page.
+	// Collect one element more than a page, to detect whether there is another page.
 	q.best = First[ranked[T]]{N: n + 1, Compare: func(a, b ranked[T]) int { return q.compare(a.rank, b.rank) }}
 	return q, nil
 }
@@ -92,7 +92,7 @@ func (q *Query[T]) compare(a, b rank) int {
 	return cmp.Or(byKey, byTie)
 }
 
-// Show passes a matching element. It is copied if it can be on the page.
+// Show adds a matching element. It copies the element if it can be on the page.
 func (q *Query[T]) Show(x *T) {
 	q.Matching++
 	at := rank{q.Key(x), q.columns.Tie(x)}
@@ -142,7 +142,7 @@ func (c *Columns[T]) parse(cursor string) (at rank, err error) {
 		tie, at.key.S, _ = strings.Cut(rest, " ")
 		at.tie.N, _ = strconv.ParseInt(tie, 10, 64)
 	}
-	if err != nil || !ok || c.cursor(at) != cursor { // not the text of a cursor
+	if err != nil || !ok || c.cursor(at) != cursor { // the text was not created from a cursor
 		return at, ErrCursor
 	}
 	return at, nil

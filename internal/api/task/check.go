@@ -10,8 +10,8 @@ import (
 
 // A verb is an action of tasks.
 type verb struct {
-	takes  []string // members of the request that it accepts
-	states []string // states of jobs that it accepts
+	takes  []string // members of the request that the action accepts
+	states []string // states of jobs that the action accepts
 }
 
 var verbs = map[string]verb{
@@ -27,7 +27,7 @@ var verbs = map[string]verb{
 // States returns the states of jobs that an action accepts.
 func States(do string) []string { return verbs[do].states }
 
-// Check returns an error if members of a request contradict each other.
+// Check returns an error if members of a request are contradictory.
 func Check(in *admin.StartTask) error {
 	v, names := verbs[in.Do], given(in)
 	for _, name := range names {
@@ -56,7 +56,7 @@ func wrong(format string, args ...any) error {
 	return admin.Problemf(http.StatusBadRequest, format, args...)
 }
 
-// given returns the names of those members of the request that only some actions accept.
+// given returns the names of the members in the request that only some actions accept.
 func given(in *admin.StartTask) (names []string) {
 	for _, one := range []struct {
 		name  string

@@ -1,14 +1,14 @@
 // Package task runs changes of many jobs that continue after the reply to their request.
 //
-// A request starts a task if fewer than four run, and fewer than three of the same
-// identity or address. The start is recorded in the audit, and a goroutine does the work.
-// The work first collects the jobs, and then changes each of them, in turns that leave
-// time for clients. It updates the state of the task, which clients can read at once or
-// at the end. A client that cancels a task waits for its end. A task ends as done, failed
-// or cancelled, which is recorded as well. The last hundred finished tasks are kept.
-// Changes of a cancelled task remain. No task survives the process.
+// A request starts a task if fewer than four tasks are running, and fewer than three of
+// the same identity or address. The start is recorded in the audit, and a goroutine does
+// the work. The work first collects the jobs, and then changes each of them, in turns
+// that leave time for clients. It updates the state of the task, which clients can read
+// at once or at the end. A client that cancels a task waits for its end. A task ends as
+// done, failed or cancelled, which is also recorded. The last hundred finished tasks are
+// kept. The changes of a cancelled task remain. Tasks do not survive the process.
 //
-// The Runner does not depend on the work: package api defines it.
+// Package api defines the work; the Runner does not depend on it.
 package task
 
 import (
@@ -34,21 +34,21 @@ const (
 )
 
 const (
-	Most  = 4   // running at the same time
-	Share = 3   // of these, by one identity or address
-	Kept  = 100 // finished tasks that are kept
+	Most  = 4   // maximum number of tasks that run at the same time
+	Share = 3   // maximum number of these with one identity or address
+	Kept  = 100 // number of finished tasks that are kept
 )
 
 // A Runner runs the tasks of a server. Its zero value is ready for use. Close stops its
 // goroutines.
 type Runner struct {
 	// After is the number after which ids start. It differs between the members of a
-	// cluster, so that no id means another task after a change of the leader. It must not
-	// change after the first Start.
+	// cluster, so that an id refers to the same task after a change of leader. It must
+	// not change after the first Start.
 	After uint64
 
 	mu      sync.Mutex
-	all     []*Task // the oldest first
+	all     []*Task // oldest first
 	last    uint64  // last id, counted from After
 	running int
 	closed  bool
@@ -64,8 +64,8 @@ type Task struct {
 	shown  admin.Task    // guarded by Runner.mu
 }
 
-// Start starts a task for the change in ctx. The task continues when ctx ends. Start
-// returns the state of the task when it has ended, or after the given seconds.
+// Start starts a task for the change in ctx. The task continues after ctx ends. Start
+// returns the state of the task when it has ended, or after the given number of seconds.
 func (r *Runner) Start(ctx context.Context, about admin.Task, seconds int, work func(ctx context.Context, t *Task) error) (admin.Task, error) {
 	entry := audit.Of(ctx)
 	about.Identity = entry.Identity()
@@ -78,7 +78,7 @@ func (r *Runner) Start(ctx context.Context, about admin.Task, seconds int, work 
 	begun := t.Shown()
 	entry.Note("task", begun.ID)
 	entry.Note("do", begun.Do)
-	entry.Write(nil) // recorded before the first change
+	entry.Write(nil) // records the start before the first change
 	end := entry.Then("endTask")
 	go func() {
 		defer r.group.Done()
@@ -167,7 +167,8 @@ func (t *Task) Shown() (shown admin.Task) {
 	return shown
 }
 
-// Wait returns the state of a task when it has ended, or after the given seconds.
+// Wait returns the state of a task when it has ended, or after the given number of
+// seconds.
 func (t *Task) Wait(ctx context.Context, seconds int) admin.Task {
 	late := time.NewTimer(time.Duration(seconds) * time.Second)
 	defer late.Stop()
@@ -191,7 +192,7 @@ func (t *Task) Cancel() error {
 	return nil
 }
 
-// List returns the tasks on tubes for which may returns true, the newest first.
+// List returns the tasks on tubes for which may returns true, newest first.
 func (r *Runner) List(may func(tube string) bool) admin.Tasks {
 	r.mu.Lock()
 	all := slices.Clone(r.all)
@@ -224,7 +225,7 @@ func (r *Runner) Find(id uint64) (*Task, error) {
 // Tube returns the tube whose jobs the task changes.
 func (t *Task) Tube() string { return t.shown.Tube }
 
-// Close cancels all tasks and waits for their end. No task can start after it.
+// Close cancels all tasks and waits for their end. After that, no task can start.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true

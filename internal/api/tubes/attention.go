@@ -9,7 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// Attention returns a page of the given findings and those of the tubes, the worst first.
+// Attention returns a page of the given findings and the findings of the tubes, worst
+// first.
 func (s *Survey) Attention(in *admin.GetAttention, found []health.Finding) (page admin.Attention, err error) {
 	page = admin.Attention{Kinds: make(map[string]int)}
 	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
@@ -74,7 +75,7 @@ func (s *Survey) see(t *Tube) {
 		return
 	}
 	if one.Workers = s.workers[t.Name]; one.Workers == nil {
-		one.Workers = new(health.Workers) // none holds a job
+		one.Workers = new(health.Workers) // no worker holds a job
 	}
 }
 
@@ -98,7 +99,8 @@ func (t *Tube) Health() health.Tube {
 	return one
 }
 
-// pauseOf returns the remaining time of a pause. A pause in its last second is not over.
+// pauseOf returns the remaining time of a pause. In its last second, the pause is not
+// over.
 func pauseOf(pause, left int64) time.Duration {
 	return time.Duration(max(left, min(pause, 1))) * time.Second
 }

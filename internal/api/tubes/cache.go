@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// Cache keeps the last survey of all tubes, or of all sessions that hold jobs. Callers
+// A Cache keeps the last survey of all tubes, or of all sessions that hold jobs. Callers
 // that accept an older survey share it. The zero value is ready for use.
 type Cache[T any] struct {
 	mu   sync.Mutex
@@ -21,12 +21,12 @@ type snapshot[T any] struct {
 	begun time.Time
 	done  chan struct{} // closed when the survey has ended
 	all   []T
-	err   error // the survey is incomplete
+	err   error // set if the survey is incomplete
 }
 
 // Each calls tell for all elements of a survey that started at most age ago. Concurrent
-// calls share the survey of the first call, which continues if that client disconnects.
-// If the survey fails or panics, it fails for all waiting calls, but for no later call.
+// calls share the survey of the first call, which continues if the first client
+// disconnects. If the survey fails or panics, all waiting calls fail, but no later call.
 func (s *Cache[T]) Each(ctx context.Context, age time.Duration, look func(ctx context.Context, tell func(*T)) error, tell func(*T)) error {
 	one, isNew := s.take(age)
 	if isNew {
@@ -75,7 +75,8 @@ func (s *Cache[T]) drop(one *snapshot[T]) {
 	}
 }
 
-// Forget drops the last survey after a change, so that clients see their changes.
+// Forget drops the last survey. It must be called after a change, so that clients see
+// their changes.
 func (s *Cache[T]) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

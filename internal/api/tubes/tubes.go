@@ -29,16 +29,16 @@ type Tube struct {
 // Jobs returns the number of jobs in the tube.
 func (t *Tube) Jobs() uint64 { return t.Ready + t.Reserved + t.Delayed + t.Buried }
 
-// CompareUse sorts tubes in use before the others, and each of the two groups by the
-// number of jobs that the tubes have had, including recovered jobs. The order is stable
+// CompareUse sorts tubes in use before other tubes. Within both groups, it sorts them by
+// the number of jobs that they have had, including recovered jobs. The order is stable
 // over time.
 func CompareUse(a, b *Tube) int {
 	used := func(t *Tube) uint64 { return min(t.Jobs()+t.Using+t.Watching, 1) }
 	return cmp.Or(cmp.Compare(used(b), used(a)), cmp.Compare(max(b.TotalJobs, b.Jobs()), max(a.TotalJobs, a.Jobs())), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareBacklog sorts tubes by their backlog, descending, then like CompareUse. Backlogs
-// count up to most.
+// CompareBacklog sorts tubes by their backlog, descending, and then like CompareUse.
+// Backlogs above most count as most.
 func CompareBacklog(a, b *Tube, most uint64) int {
 	return cmp.Or(cmp.Compare(min(b.Backlog(), most), min(a.Backlog(), most)), CompareUse(a, b))
 }
@@ -46,7 +46,7 @@ func CompareBacklog(a, b *Tube, most uint64) int {
 // Backlog returns the number of ready and buried jobs.
 func (t *Tube) Backlog() uint64 { return t.Ready + t.Buried }
 
-// A Survey looks at all tubes that a client may see. Functions that are nil have no
+// A Survey examines all tubes that a client may see. A function can be nil if it has no
 // data.
 type Survey struct {
 	Each func(tell func(*Tube)) error
@@ -64,7 +64,7 @@ type Survey struct {
 	Pausers map[string]string
 
 	workers map[string]*health.Workers
-	tube    health.Tube // reused for all tubes
+	tube    health.Tube // reused for each tube
 	room    []health.Finding
 }
 
@@ -98,11 +98,11 @@ var columns = map[string]column{
 	"deleted_per_second": noRate,
 }
 
-// noRate sorts tubes without samples last in descending order, after tubes without
-// activity.
+// noRate is the key of tubes without samples. In descending order, it sorts them after
+// tubes without activity.
 func noRate(*Tube) int64 { return math.MinInt64 }
 
-// oldestReady is constant while a job waits. Otherwise a tube could be on every page.
+// oldestReady is constant while a job waits. Otherwise, a tube could be on every page.
 func oldestReady(t *Tube) int64 {
 	if t.Ready == 0 {
 		return math.MinInt64
@@ -118,9 +118,9 @@ func pauseLeft(t *Tube) int64 {
 	return t.PauseLeft + t.At/int64(time.Second)
 }
 
-// attention sorts tubes by the severity of their findings.
+// attention is a sort key: the severity of a tube's findings.
 func (s *Survey) attention(t *Tube) (weight int64) {
-	s.room = s.findings(s.room[:0], t) // computed for each tube of the survey
+	s.room = s.findings(s.room[:0], t) // computed for each tube in the survey
 	for i := range s.room {
 		if s.room[i].Severity == health.Bad {
 			weight += 1 << 50
@@ -148,7 +148,7 @@ var conditions = map[string]func(t *Tube) bool{
 // Columns are the sort columns for package list.
 var Columns = list.Columns[Tube]{By: keysOf(columns), Tie: nameOf, TieName: "name"}
 
-// byName is for pages sorted and filtered by nothing but the name.
+// byName is for pages that are sorted and filtered only by name.
 var byName = list.Columns[Tube]{By: Columns.By, Tie: nameOf, TieName: "name", TieOnly: true}
 
 func nameOf(t *Tube) list.Key { return list.Key{S: t.Name} }
@@ -168,7 +168,7 @@ func keyOf(of column) func(*Tube) list.Key {
 // tubeFilter parses the parameters has and q.
 func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 	glob := in.Q
-	if !strings.ContainsAny(glob, "*?") { // names that contain the text
+	if !strings.ContainsAny(glob, "*?") { // without a pattern, names must contain the text
 		glob = "*" + glob + "*"
 	}
 	var all []func(*Tube) bool
@@ -191,9 +191,9 @@ func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 	}, nil
 }
 
-// List returns a page of the matching tubes, by name unless an order is given. It surveys
-// all tubes, but stores only those of the page. A page of all tubes by name has no
-// counts.
+// List returns a page of the matching tubes, by name unless another order is requested.
+// It surveys all tubes, but stores only the tubes of the page. A page of all tubes by
+// name has no counts.
 func (s *Survey) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 	matches, err := tubeFilter(in)
 	if err != nil {

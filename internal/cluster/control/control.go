@@ -119,8 +119,8 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 	}
 }
 
-// Temporary errors wrap errAgain: another change of the membership is in progress, or the
-// leader has changed.
+// errAgain is wrapped by temporary errors: another change of the membership is in
+// progress, or the leader has changed.
 var errAgain = errors.New("the members were not changed; try again")
 
 // againPause is the pause before another attempt of a change.

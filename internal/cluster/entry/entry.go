@@ -92,11 +92,11 @@ func (b *Builder) Entries(stamp int64) [][]byte {
 func (b *Builder) Reset() { b.done, b.open = nil, b.open[:0] }
 
 var (
-	// The error of Decode for an entry of a level that this program cannot decode wraps
-	// ErrUnknown.
+	// ErrUnknown is wrapped by the error of Decode for an entry of a level that this
+	// program cannot decode.
 	ErrUnknown = errors.New("the entry needs a newer version of beanpole")
 
-	// The error of Decode for an entry that no version writes wraps ErrInvalid.
+	// ErrInvalid is wrapped by the error of Decode for an entry that no version writes.
 	ErrInvalid = errors.New("invalid entry in the cluster's log")
 )
 

@@ -38,7 +38,7 @@ const (
 // ErrClosed is the error of streams whose session was closed by this side.
 var ErrClosed = errors.New("mux: the session is closed")
 
-// The errors of frames that this package never sends wrap errProtocol.
+// errProtocol is wrapped by the errors of frames that this package never sends.
 var errProtocol = errors.New("mux: invalid frame")
 
 // A Session is one side of a connection with streams.

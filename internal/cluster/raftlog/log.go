@@ -50,7 +50,8 @@ type memory struct {
 	//     below its index.
 	//  3. offsets ascend by index and by position. The records of the entries from offsets[i].index
 	//     to offsets[i+1].index-1 are at or after offsets[i].pos, as far as they are not overridden.
-	//  4. segments ascend. Each entry whose record is in a segment has an index of at most the segment's highest.
+	//  4. segments ascend. Each entry whose record is in a segment has an index of at most
+	//     the segment's highest.
 	//  5. The whole record of an entry that is not in newest is in sealed, unless a cut has
 	//     removed its segment.
 	newest   []kept
@@ -122,7 +123,7 @@ func IsDamage(err error) bool { return errors.Is(err, wal.ErrCorrupt) || errors.
 // IsFull reports whether an error means that the disk has no space for the log.
 func IsFull(err error) bool { return wal.NoRoom(err) }
 
-// The error for a log that lacks entries in its middle wraps errMissing.
+// errMissing is wrapped by the error for a log that lacks entries in its middle.
 var errMissing = errors.New("raftlog: entries are missing")
 
 // A decoded is a decoded record: an entry, or the payload of a record of another kind.

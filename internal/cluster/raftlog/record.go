@@ -20,7 +20,7 @@ const (
 // maxNames is the maximum number of stored names of starts.
 const maxNames = 32
 
-// The errors of records that cannot be decoded wrap errRecord.
+// errRecord is wrapped by the errors of records that cannot be decoded.
 var errRecord = errors.New("raftlog: invalid record, or a record of another version")
 
 // A Position identifies an entry: Raft's log has at most one entry with a given index and

@@ -22,7 +22,7 @@ const (
 	maxEntries = 1<<30 + 1<<21 // a message with entries: the largest job and its overhead
 )
 
-// The errors of frames that are too long wrap errFrame.
+// errFrame is wrapped by the errors of frames that are too long.
 var errFrame = errors.New("frame too long")
 
 // readFrame reads a frame of at most most bytes.
