@@ -17,23 +17,23 @@ import (
 
 // An action changes the queue, after a page has asked for confirmation.
 type action struct {
-	Verb   string // on the button
+	Verb   string // label of the button
 	on     subject
-	Danger bool     // it loses data
-	Many   bool     // it acts on the jobs of a tube in a state
+	Danger bool     // whether it loses data
+	Many   bool     // whether it acts on the jobs of a tube in a state
 	fields []string // fields of its form
 	done   string   // participle for the note
-	Asks   string   // the question; the default is the verb and the subject
+	Asks   string   // the question; the default consists of the verb and the subject
 	means  string   // the effect; see forms
 	States []string // allowed states of the jobs; the first with jobs is the default
 
 	route string            // route of the operation
 	in    any               // its input, which is never changed
-	set   map[string]string // members that are always set
+	set   map[string]string // members that always have the same value
 }
 
-// A subject is the kind of thing that an action changes. It is also the name of its form
-// field.
+// A subject is the kind of object that an action changes. It is also the name of the form
+// field with the objects.
 type subject string
 
 const (
@@ -55,7 +55,7 @@ const (
 	redriveMeans = "[It returns|They return] to the tube where [it|they] failed, with as many attempts again."
 )
 
-// actions is the table of actions, by the name in forms.
+// actions is the table of actions, by their names in forms.
 var actions = map[string]action{
 	"pause-tube": {Verb: "Pause", on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{},
 		means: "Workers get no jobs from [it|them] until then. New jobs are still accepted."},
@@ -112,7 +112,7 @@ func forms(text string, n uint64) string {
 	return alternatives.ReplaceAllString(text, "$2")
 }
 
-// input returns the input of the operation for a target, from the values of a form.
+// input returns the operation's input for a target, from the values of a form.
 func (a *action) input(target string, v url.Values) (any, error) {
 	in := reflect.New(reflect.TypeOf(a.in))
 	all := members(v, a.fields...)
@@ -120,13 +120,13 @@ func (a *action) input(target string, v url.Values) (any, error) {
 		all[name] = quoted(text)
 	}
 	if a.Many && v.Has("q") {
-		all["q"] = quoted(v.Get("q")) // with its spaces
+		all["q"] = quoted(v.Get("q")) // preserves its spaces
 	}
 	if _, puts := a.in.(admin.PutJob); puts {
 		if v.Get("base64") != "" {
 			all["body_base64"] = quoted(v.Get("body"))
 		} else {
-			all["body"] = quoted(strings.ReplaceAll(v.Get("body"), "\r\n", "\n")) // browsers end lines with CRLF
+			all["body"] = quoted(strings.ReplaceAll(v.Get("body"), "\r\n", "\n")) // browsers end lines with CR LF
 		}
 	}
 	p := op.PlanOf(in.Type().Elem())
@@ -137,7 +137,7 @@ func (a *action) input(target string, v url.Values) (any, error) {
 	return in.Interface(), wrong(err)
 }
 
-// ofWhole maps an action on single jobs to the action on all jobs in a state.
+// ofWhole maps an action on single jobs to the same action on all jobs in a state.
 var ofWhole = map[string]string{
 	"kick-job": "kick-tube", "bury-job": "bury-jobs", "release-job": "release-jobs", "redrive-job": "redrive-jobs", "change-job": "change-jobs", "move-job": "move-jobs", "delete-job": "clear-tube",
 }
@@ -182,7 +182,7 @@ func do(r *request) (*page, error) {
 	}
 	if one.Bad && form.Get("do") == "put-job" {
 		p := r.putForm(form, one.Text)
-		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // the page of a GET
+		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // the page that GET returns
 		return p, nil
 	}
 	if old := form.Get("replaces"); old != "" {
@@ -191,7 +191,7 @@ func do(r *request) (*page, error) {
 		one.Text, one.Bad = one.Text+" "+gone.Text, gone.Bad
 	}
 	if one.Nothing {
-		if p, err := confirmPage(r); err == nil { // otherwise the target is gone, and the note has the reason
+		if p, err := confirmPage(r); err == nil { // otherwise, the target no longer exists, and the note has the reason
 			p.Data.(*confirmation).Problem, p.status = one.Text, http.StatusUnprocessableEntity
 			return p, nil
 		}
@@ -243,8 +243,8 @@ var stateAfter = map[string]string{"Kick": "ready", "Bury": "buried", "Release":
 // taskPatience is the number of seconds that a page waits for a task to end.
 const taskPatience = 1
 
-// call runs an action on a target. It returns the task that it has started, or the id of
-// the job that it has put.
+// call runs an action on a target. It returns the task that the action has started, or
+// the id of the job that it has put.
 func (r *request) call(a *action, target string, v url.Values) (task admin.Task, id uint64, err error) {
 	in, err := a.input(target, v)
 	if err != nil {
@@ -266,9 +266,9 @@ func (r *request) call(a *action, target string, v url.Values) (task admin.Task,
 
 // An outcome is the combined result of an action on its targets.
 type outcome struct {
-	done    uint64            // targets
-	jobs    uint64            // changed by tasks
-	skipped map[string]uint64 // jobs that tasks have left out, by reason
+	done    uint64            // number of targets
+	jobs    uint64            // number of jobs changed by tasks
+	skipped map[string]uint64 // number of jobs that tasks have skipped, by reason
 	running []uint64          // ids of tasks
 	id      uint64            // id of the job that was put
 	why     string            // the first error; empty if there is none

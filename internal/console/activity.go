@@ -19,23 +19,23 @@ type activityView struct {
 	Changes  []changeRow
 	MayAudit bool // the user can see the changes
 
-	// Filters of the changes. Q has words of the row.
+	// Filters of the changes. Q contains words of the row.
 	Q, Identity, Tube, Day string
 	Filtered               bool
 }
 
-// A changeRow is a change in a sentence.
+// A changeRow is a change, described by a sentence.
 type changeRow struct {
 	admin.Change
 	Says []piece
 }
 
-// A piece of a sentence can have a link.
+// A piece is a part of a sentence, possibly with a link.
 type piece struct{ Text, Link string }
 
-// sentences describe the changes, by the operation of the API or the command of the
-// protocol. Braces contain the subjects of a change. A part between bars is left out if
-// its subject is unknown.
+// sentences contains a sentence for each kind of change, by the operation of the API or
+// the command of the protocol. Braces contain the subjects of a change. A part between
+// bars is left out if its subject is unknown.
 var sentences = map[string]string{
 	"putJob": "put job| {job}| into {tube}", "copyJob": "copied job {job} to {to}| as job {copy}|", "moveJob": "moved job {job}| of {tube}| to {to}", "deleteJob": "deleted job {job}| of {tube}|",
 	"kickJob": "kicked job {job}| of {tube}|", "redriveJob": "redrove job {job}| of {tube}|| to {to}|", "buryJob": "buried job {job}| of {tube}|", "releaseJob": "released job {job}| of {tube}|", "changeJob": "changed job {job}| of {tube}|",
@@ -77,7 +77,7 @@ func (r *request) says(c *admin.Change) (all []piece) {
 	if !ok {
 		all = append(all, piece{Text: strings.ToLower(upperCase.ReplaceAllString(c.Operation, " $0"))})
 		for _, name := range slices.Sorted(maps.Keys(c.About)) {
-			if name == "via" { // has its own column
+			if name == "via" { // via has its own column
 				continue
 			}
 			all = append(all, piece{Text: " " + name + " "}, piece{value(name), ""})
@@ -127,15 +127,15 @@ type taskRow struct {
 }
 
 const (
-	taskBar      = 120 // px
+	taskBar      = 120 // in pixels
 	shownChanges = 200
 
-	// searchedChanges is the number of changes whose words are searched. The other filters
-	// search all changes.
+	// searchedChanges is the number of changes whose words are searched. The other
+	// filters apply to all changes.
 	searchedChanges = 2000
 )
 
-// Left returns the numbers of jobs that were left out, by reason.
+// Left returns the numbers of skipped jobs, by reason.
 func (t *taskRow) Left() string {
 	if len(t.Skipped) == 0 {
 		return "0"

@@ -16,8 +16,8 @@ import (
 //go:embed static
 var staticFiles embed.FS
 
-// assets are the files that pages refer to. Their URLs contain a part of their checksum,
-// so that browsers can cache them forever.
+// assets contains the files to which pages refer. Their URLs contain a part of their
+// checksum, so that browsers can cache them forever.
 type assets struct {
 	urls  map[string]string // by name
 	files map[string]*asset // by "SUM/NAME"
@@ -32,7 +32,7 @@ func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string]*asset)}
 	entries, err := staticFiles.ReadDir("static")
 	if err != nil {
-		panic(err) // embedded files: cannot fail
+		panic(err) // embedded files cannot fail
 	}
 	for _, e := range entries {
 		text, err := staticFiles.ReadFile("static/" + e.Name())
@@ -53,7 +53,7 @@ var (
 	blanks   = regexp.MustCompile(`;?\s*([{}])\s*|([:;,])\s+`)
 )
 
-// thinner removes comments, indents and the spaces of a style sheet from a file.
+// thinner removes comments, indentation, and the spaces of a style sheet from a file.
 func thinner(text []byte) []byte {
 	text = bytes.TrimSpace(comments.ReplaceAll(text, nil))
 	if bytes.HasPrefix(text, []byte(":root")) {

@@ -10,9 +10,9 @@ import (
 )
 
 // A ttlCache caches values by their keys. Concurrent callers that need a newer value
-// share the call that makes it.
+// share the call that creates it.
 type ttlCache[K comparable, V any] struct {
-	forgets bool // drop values that are too old; otherwise they are shown until there is a newer one
+	forgets bool // drop values that are too old; otherwise, they are shown until there is a newer value
 	asked   singleflight.Group
 
 	mu   sync.Mutex
@@ -25,7 +25,7 @@ type dated[V any] struct {
 }
 
 // of returns the cached value. If the value is too old, of also returns a channel for a
-// new value, which anew creates from the old one.
+// new value, which anew creates from the old value.
 func (c *ttlCache[K, V]) of(key K, anew func(before V) (V, error)) (last V, younger <-chan singleflight.Result) {
 	last, ok := c.last(key)
 	if ok {
@@ -33,7 +33,7 @@ func (c *ttlCache[K, V]) of(key K, anew func(before V) (V, error)) (last V, youn
 	}
 	return last, c.asked.DoChan(fmt.Sprint(key), func() (any, error) {
 		before, ok := c.last(key)
-		if ok { // another call made it
+		if ok { // another call created it
 			return before, nil
 		}
 		v, err := anew(before)

@@ -15,7 +15,7 @@ type chart struct {
 	From, Middle string   // times on the axis
 	Times        []string // times in the table
 	First        string   // time of the first failure; empty if it is unknown
-	Empty        bool     // has no line
+	Empty        bool     // whether the chart has no line
 }
 
 // A chartStrip is a row of charts, and the names of the charts without data.
@@ -24,7 +24,7 @@ type chartStrip struct {
 	Still  string
 }
 
-// strip leaves out the charts that would be empty.
+// strip omits the charts that would be empty.
 func strip(all []chart) (s chartStrip) {
 	var still []string
 	for _, c := range all {
@@ -43,16 +43,16 @@ type chartLine struct {
 	Values              []string // text alternative
 
 	points []point
-	latest []point // values of each second, for Now; empty means to use points
+	latest []point // the value of each second, for Now; empty means to use points
 }
 
 const chartWidth, chartHeight = 300, 96 // also in the template
 
-// A point of a series. It is nil if it is unknown.
+// A point is a value of a series. It is nil if the value is unknown.
 type point = *float64
 
-// downsample reduces a series to n points, divided by a unit. Each is the mean of the
-// points that it replaces.
+// downsample reduces a series to n points and divides them by a unit. Each point is the
+// mean of the points that it replaces.
 func downsample(values []point, n int, unit float64) []point {
 	if len(values) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func downsample(values []point, n int, unit float64) []point {
 	return points
 }
 
-// largest returns the largest of a series, or 0.
+// largest returns the largest value of a series, or 0.
 func largest(points []point) float64 {
 	most := 0.0
 	for _, p := range points {
@@ -85,8 +85,8 @@ func largest(points []point) float64 {
 	return most
 }
 
-// longestGap is the number of unknown points that a line bridges. On a busy machine some
-// samples are missing.
+// longestGap is the maximum number of unknown points that a line bridges. On a busy
+// machine, some samples are missing.
 const longestGap = 10
 
 // drawPath returns the attribute d of an SVG path through points. The top of the chart is
@@ -133,7 +133,8 @@ type spark struct {
 	Width, Height         int
 }
 
-// newSpark draws the last values of a series. Few values are on the right.
+// newSpark draws the last values of a series. If there are few values, they are on the
+// right.
 func newSpark(id, class string, points []point, width, height int) *spark {
 	points = append(make([]point, max(0, sparkPoints-len(points))), points...)
 	line := drawPath(points, width, height, largest(points))

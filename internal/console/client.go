@@ -19,20 +19,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// errUnknown reports that the client is not authenticated.
+// errUnknown means that the client is not authenticated.
 var errUnknown = errors.New("console: the client is not authenticated")
 
 // isStatus reports whether an error is a problem with a status.
 func isStatus(err error, status int) bool { return err != nil && admin.StatusOf(err) == status }
 
-// problemf returns a problem that the console itself reports.
+// problemf returns a problem found by the console itself.
 var problemf = admin.Problemf
 
 // tubesAge is the maximum age of a list of tubes. A live page is rendered once a second,
 // and some pages have several lists.
 const tubesAge = 900 * time.Millisecond
 
-// api returns a client of the server of the page, with the identity of the user.
+// api returns a client of the page's server, with the identity of the user.
 func (r *request) api() *admin.Client { return r.apiOf(r.site) }
 
 func (r *request) apiOf(s *site) *admin.Client {
@@ -61,7 +61,7 @@ func wrong(err error) error {
 // withQuery sets parameters of a path. Empty parameters are left out.
 func withQuery(path string, pairs ...string) string {
 	path, query, _ := strings.Cut(path, "?")
-	v, _ := url.ParseQuery(query) // the valid part of it
+	v, _ := url.ParseQuery(query) // the valid part of the query
 	for pair := range slices.Chunk(pairs, 2) {
 		if name, value := pair[0], pair[1]; value != "" {
 			v.Set(name, value)
@@ -75,8 +75,8 @@ func withQuery(path string, pairs ...string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// curl returns the command that runs an operation with an input, which can be nil,
-// followed by more. It is empty if the server has no API.
+// curl returns the command that runs an operation with an input, which can be nil. more
+// is appended to the command. The command is empty if the server has no API.
 func (r *request) curl(route string, in any, more ...string) string {
 	origin := "http://" + r.Host
 	if r.TLS != nil {
@@ -104,8 +104,8 @@ func (r *request) curl(route string, in any, more ...string) string {
 	return text + strings.Join(more, "")
 }
 
-// members returns fields of a form as members of JSON. Numbers are numbers. Other values
-// stay as they are, so that the API reports the error. Empty fields are left out.
+// members returns fields of a form as JSON members. Numbers become JSON numbers. Invalid
+// values stay unchanged, so that the API reports the error. Empty fields are left out.
 func members(v url.Values, names ...string) map[string]json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	for _, name := range names {
@@ -128,7 +128,7 @@ func members(v url.Values, names ...string) map[string]json.RawMessage {
 // durationFields are the fields with seconds, or with a number and a unit.
 var durationFields = []string{"seconds", "delay", "ttr"}
 
-// untilResumed is the longest pause in seconds: longer than anyone waits.
+// untilResumed is the longest pause in seconds: longer than any user waits.
 const untilResumed = 1<<32 - 1
 
 var (
@@ -137,8 +137,8 @@ var (
 	clockTime     = regexp.MustCompile(`^(?:until )?([0-9]{1,2}:[0-9]{2})(?: ?utc)?$`)
 )
 
-// shortUnits writes "10 min" as the package duration reads it: 10m. Other texts stay as
-// they are.
+// shortUnits converts "10 min" to 10m, for package duration. It leaves other texts
+// unchanged.
 func shortUnits(text string) string {
 	if short := strings.ToLower(text); durationWords.MatchString(short) {
 		return unitWord.ReplaceAllString(strings.Join(strings.Fields(short), ""), "$1")
@@ -178,7 +178,8 @@ func pausedUntil(text string) string {
 	return time.Now().UTC().Add(time.Duration(n) * time.Second).Format(" until 2006-01-02 15:04 UTC")
 }
 
-// textFields contains fields that stay texts, even if they look like numbers.
+// textFields contains the fields whose values are always texts, even if they look like
+// numbers.
 var textFields = []string{"to", "state", "tube"}
 
 func quoted(text string) json.RawMessage {

@@ -12,17 +12,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
-// typedAbove is the number of jobs above which a delete asks for the name of the tube.
+// typedAbove is the number of jobs above which the user must type the name of the tube to
+// delete them.
 const typedAbove = 1000
 
-// A confirmation is the page that asks before an action runs.
+// A confirmation is the page that asks the user before an action runs.
 type confirmation struct {
 	action
 	Do      string
 	Targets []string
 	State   string
 	Count   uint64 // current number of affected jobs
-	Known   bool   // Count is
+	Known   bool   // whether Count is known
 	Typed   string // text that the user must type; empty means none
 	Back    string
 	Values  url.Values
@@ -30,14 +31,14 @@ type confirmation struct {
 	Search  string     // Q in words
 	Job     *admin.Job // the only target
 	First   *admin.Job // first of the affected jobs
-	Problem string     // why the action was not done, with the values that were sent
+	Problem string     // reason why the action was not performed, with the submitted values
 	Curls   string     // the equivalent commands
 }
 
-// Takes reports whether the action takes a field.
+// Takes reports whether the form of the action has a field.
 func (c *confirmation) Takes(field string) bool { return slices.Contains(c.fields, field) }
 
-// Name is the field of the targets.
+// Name returns the name of the form field with the targets.
 func (c *confirmation) Name() string { return string(c.on) }
 
 // Means returns the effect of the action.
@@ -74,11 +75,11 @@ func confirmPage(r *request) (*page, error) {
 	}
 	if c.Many {
 		c.Q = c.Values.Get("q")
-		if strings.ContainsAny(c.Q, "\x00\r\n") { // a browser would send another search, which can match other jobs
+		if strings.ContainsAny(c.Q, "\x00\r\n") { // a browser would send a different search, which could match other jobs
 			return nil, problemf(http.StatusBadRequest, "The search contains a line break or a NUL, which forms cannot send. Use the API.")
 		}
 		if asked, err := query.Parse(c.Q); err == nil && c.Q != "" {
-			asked.Tubes, asked.States = nil, nil // the question names them
+			asked.Tubes, asked.States = nil, nil // the question contains them
 			c.Search = strings.Join(asked.Words(), " and ")
 		}
 		c.First = r.firstOf(targets[0], c.State)
@@ -129,7 +130,7 @@ func (r *request) mayDo(a *action, target string) error {
 	switch a.in.(type) {
 	case admin.PutJob:
 		needs = []string{"put"}
-	case admin.CopyJob: // it also needs put on the tube that the form names
+	case admin.CopyJob: // also requires the put right on the tube that the form specifies
 		needs = []string{"peek"}
 	}
 	has, where := r.meOn("").Anywhere, "at least one tube"
@@ -150,7 +151,8 @@ func (r *request) mayDo(a *action, target string) error {
 	return missing(has, where, needs...)
 }
 
-// missing returns an error if rights are missing on some tubes.
+// missing returns an error unless has contains all needed rights. where is the
+// description of the tubes in the error.
 func missing(has []string, where string, needs ...string) error {
 	for _, right := range needs {
 		if !slices.Contains(has, right) {
@@ -174,7 +176,7 @@ func (r *request) curls(a *action, targets []string, v url.Values) string {
 		}
 		in, err := a.input(target, v)
 		line := ""
-		if err == nil { // else a field is empty
+		if err == nil { // otherwise, a field is empty
 			line = r.curl(a.route, in)
 		}
 		if line == "" {
@@ -185,8 +187,8 @@ func (r *request) curls(a *action, targets []string, v url.Values) string {
 	return strings.Join(lines, "\n")
 }
 
-// count counts the affected jobs, and chooses the state: the first with jobs if the form
-// names none.
+// count counts the affected jobs. If the form contains no state, count chooses the first
+// state with jobs.
 func (c *confirmation) count(r *request) error {
 	if c.on != aTube || c.Do == "put-job" {
 		return nil

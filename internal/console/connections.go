@@ -12,14 +12,14 @@ import (
 // A connectionsView is the page of the connections.
 type connectionsView struct {
 	listing
-	Asked    string // sort of the URL
+	Asked    string // sort order in the URL
 	Tube, Q  string
 	Only     string  // waiting, holding, or empty
-	Matching *uint64 // nil if they are unsorted and not counted
+	Matching *uint64 // nil if the connections are unsorted and not counted
 }
 
-// sortedAlone is the maximum number of connections that are sorted by default. To sort,
-// the server looks at all connections, once a second while the page is open.
+// sortedAlone is the maximum number of connections that are sorted by default. To sort
+// them, the server examines all connections, once a second while the page is open.
 const sortedAlone = 1000
 
 func connectionsPage(r *request) (*page, error) {
@@ -50,7 +50,7 @@ func connectionsPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// clientColumns are the columns of each list of connections.
+// clientColumns contains the columns of each list of connections.
 var clientColumns = []column{
 	{Title: "Connection", Class: "l", sort: "id"},
 	{Title: "From", Class: "l mid", sort: "address"},
@@ -63,14 +63,14 @@ var clientColumns = []column{
 	{Title: "Waiting for", Hint: "Time in a reserve", sort: "-waited"},
 }
 
-// shownWatches is the number of watched tubes that a row names.
+// shownWatches is the maximum number of watched tubes in a row.
 const shownWatches = 5
 
-// steadyHold is the time in seconds from which on a held job has a link. Before that, the
-// job changes too often for a row: its text updates live.
+// steadyHold is the time in seconds after which a held job gets a link. Before that, the
+// job can change too often for a row, so its text updates live.
 const steadyHold = 60
 
-// clientList is a list of connections.
+// clientList returns a list of connections.
 func (r *request) clientList(clients []admin.Connection) list {
 	l := list{Columns: clientColumns}
 	for i := range clients {
@@ -128,7 +128,7 @@ func connectionPage(r *request) (*page, error) {
 	if err != nil {
 		v.Gone, p.status = true, http.StatusNotFound
 	}
-	still := v.Connection // without the times that grow
+	still := v.Connection // without the elapsed times
 	still.Age, still.Waited, still.Idle, still.HeldFor = 0, 0, 0, 0
 	p.shape = append(p.shape, fmt.Sprintf("%+v", still))
 	return p, nil

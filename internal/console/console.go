@@ -25,23 +25,23 @@ import (
 // Prefix is the start of all paths.
 const Prefix = "/console/"
 
-// Options of the console. Open, Identify, Sessions and Logger are required.
+// Options configures a Console. Open, Identify, Sessions and Logger are required.
 type Options struct {
-	// Open returns a client of the own server, or of another server by its name, on
-	// behalf of a caller.
+	// Open returns a client of this server, or of another server by its name, on behalf
+	// of a caller.
 	Open func(caller access.Caller, server string) *admin.Client
 
 	// Identify returns the identity of a request. It returns false if authentication is
 	// required and missing.
 	Identify func(*http.Request) (*access.Identity, bool)
 
-	// Sessions are the sessions that the console opens.
+	// Sessions contains the sessions that the console opens.
 	Sessions *Sessions
 
-	// ReadOnly refuses everything that changes the queue.
+	// ReadOnly disables all actions that change the queue.
 	ReadOnly bool
 
-	// Servers are the other servers that the console shows.
+	// Servers contains the other servers that the console shows.
 	Servers []Server
 
 	// Host is the name of the machine. Version is the version of beanpole.
@@ -71,14 +71,14 @@ var templates = forEachPage(func(files ...string) *template.Template {
 	return template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, files...))
 })
 
-// liveTemplates are the templates without escaping, which takes half of the time. Their
-// output is discarded; see publisher.values.
+// liveTemplates contains the templates without escaping, which takes half of the time.
+// Their output is discarded; see publisher.values.
 var liveTemplates = forEachPage(func(files ...string) *plain.Template {
 	return plain.Must(plain.New("layout.html").Funcs(functions).ParseFS(templateFiles, files...))
 })
 
-// forEachPage returns functions that parse the files of each page on first use. To parse
-// all of them at once takes tens of milliseconds.
+// forEachPage returns functions that parse the files of each page on first use. Parsing
+// all files at once would take tens of milliseconds.
 func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	sets := make(map[string]func() T)
 	for _, name := range append(livePages, "policy", "policies", "schedules", "schedule", "failures", "put", "import", "search", "edit", "confirm", "login", "problem", "find", "names", "keys") {
@@ -87,7 +87,7 @@ func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	return sets
 }
 
-// livePages are the pages that update live.
+// livePages contains the pages that update live.
 var livePages = []string{"overview", "tubes", "tube", "working", "job", "connections", "connection", "activity", "server"}
 
 // New returns the handler of all paths under Prefix.
@@ -126,14 +126,13 @@ func New(opt Options) *Console {
 	return c
 }
 
-// ofEachServer registers a handler for a path of the own server, and of each other
-// server.
+// ofEachServer registers a handler for a path of this server and of each other server.
 func (c *Console) ofEachServer(mux *http.ServeMux, method, pattern string, handler http.Handler) {
 	mux.Handle(method+" "+Prefix+pattern, handler)
 	mux.Handle(method+" "+Prefix+"s/{server}/"+pattern, handler)
 }
 
-// contentSecurityPolicy permits only files of the console, and nothing inline.
+// contentSecurityPolicy permits only files of the console, and no inline code.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -162,7 +161,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // maxForm is the maximum size of a form without a file. A form can contain the body of a
-// job, whose bytes take up to three bytes each.
+// job, each byte of which takes up to three bytes.
 const maxForm = 8 << 20
 
 // bringsFile reports whether a form with this path contains a file of any size.
@@ -179,7 +178,7 @@ type request struct {
 	console *Console
 	site    *site // the server that the page is about
 	who     *access.Identity
-	live    bool              // only live values of the page are used
+	live    bool              // whether only live values of the page are used
 	idle    func(wait func()) // see access.Caller
 }
 
@@ -198,10 +197,10 @@ func (r *request) detached() *request {
 	return &own
 }
 
-// A pageFunc makes a page.
+// A pageFunc creates a page.
 type pageFunc func(r *request) (*page, error)
 
-// show serves a page to authenticated users, and sends others to the login.
+// show serves a page to authenticated users, and redirects other users to the login page.
 func (c *Console) show(make pageFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, h *http.Request) {
 		r := c.newRequest(h)
@@ -239,7 +238,7 @@ func (r *request) change(form pageFunc) (*page, error) {
 	return form(r)
 }
 
-// page makes a page for an authenticated user.
+// page creates a page for an authenticated user.
 func (r *request) page(make pageFunc) (*page, error) {
 	var known bool
 	if r.who, known = r.console.opt.Identify(r.Request); !known {
@@ -248,8 +247,9 @@ func (r *request) page(make pageFunc) (*page, error) {
 	return make(r)
 }
 
-// recoverToError recovers from a panic of f, which makes a part of a page in a goroutine
-// of the console. There a panic would end the server; in a handler, net/http recovers.
+// recoverToError recovers from a panic of f, which creates part of a page in a goroutine
+// of the console. Without it, the panic would end the server: net/http recovers only from
+// panics in handlers.
 func (c *Console) recoverToError(f func() error) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
@@ -287,7 +287,7 @@ func setTheme(w http.ResponseWriter, r *http.Request) {
 	if theme != "light" && theme != "dark" {
 		theme = "auto"
 	}
-	http.SetCookie(w, &http.Cookie{Name: themeCookie, // #nosec G124 -- Secure wherever there is TLS
+	http.SetCookie(w, &http.Cookie{Name: themeCookie, // Secure if there is TLS
 		Value: theme, Path: Prefix, MaxAge: int((365 * 24 * time.Hour).Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil})
 	http.Redirect(w, r, backFrom(r), http.StatusSeeOther)
@@ -303,10 +303,12 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
-// backFrom returns the page that a form came from. It is always a page of the console.
+// backFrom returns the page from which a form was sent. It is always a page of the
+// console.
 func backFrom(r *http.Request) string { return ownPath(r.PostFormValue("back")) }
 
-// ownPath returns path if it is a path of the console, else that of the first page.
+// ownPath returns path if it is a path of the console, and otherwise the path of the
+// first page.
 func ownPath(path string) string {
 	if !strings.HasPrefix(path, Prefix) || strings.ContainsAny(path, "\\\r\n") {
 		return Prefix

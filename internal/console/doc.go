@@ -9,7 +9,8 @@
 // Each page is a function that calls the JSON API and fills a template. The console has
 // no other access to the queue: client.go passes requests to the API within the process,
 // with the credentials of the browser's user. So both have the same rights and the same
-// audit. curl can do everything that the console can; each page shows the command.
+// audit. curl can do everything that the console can; each page shows the corresponding
+// command.
 //
 // Pages work without JavaScript. Every filter is in the URL. Every change is a POST, and
 // a separate page asks for confirmation first (actions.go has the table).
@@ -25,7 +26,7 @@
 // Templates escape everything. Only cells, which cell.written escapes, and small charts
 // are built as HTML. The Content-Security-Policy permits files of this console only, and
 // nothing inline. Changes are refused if a page of another origin sends them. A session
-// (session.go) stands for the token of a login.
+// (session.go) represents the token of a login.
 //
 // Start reading at console.go.
 package console

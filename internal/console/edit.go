@@ -21,13 +21,13 @@ import (
 type editView struct {
 	admin.Job
 	Text, As string // the text in the form, and its format
-	Was      string // hash of the body that the form was made with
+	Was      string // hash of the body for which the form was created
 	Problem  string
-	Lost     bool // the job cannot be changed any longer: the page only keeps the text
+	Lost     bool // the job can no longer be changed: the page only keeps the text
 	Most     int  // maximum size of a body
 }
 
-// undoBytes is the maximum size of a body that a note keeps for an undo.
+// undoBytes is the maximum size of a body that a note keeps for undo.
 const undoBytes = 64 << 10
 
 func editPage(r *request) (*page, error) {
@@ -67,7 +67,7 @@ func editPage(r *request) (*page, error) {
 // has kept.
 func edit(r *request) (*page, error) {
 	p, err := editPage(r)
-	if err != nil && r.PostForm.Has("text") { // the page keeps the text
+	if err != nil && r.PostForm.Has("text") { // the page preserves the text
 		v := &editView{Text: r.PostForm.Get("text"), Problem: inWords(err), Lost: true}
 		v.Tube = r.PostForm.Get("tube")
 		v.ID, _ = strconv.ParseUint(r.PathValue("job"), 10, 64)
@@ -104,7 +104,7 @@ func edit(r *request) (*page, error) {
 		if err := r.api().KickJob(r.Context(), &admin.OfJob{Job: v.ID}); err != nil {
 			one.Text, one.Bad = one.Text+" The kick failed: "+inWords(err), true
 		} else {
-			one.Text, one.before = one.Text+" It is ready.", nil // a worker can have it
+			one.Text, one.before = one.Text+" It is ready.", nil // a worker can have the job
 		}
 	}
 	return r.noting(one, fmt.Sprintf("%sjob/%d", r.site.Base, v.ID))
@@ -119,7 +119,7 @@ func (v *editView) edited(c *Console, form url.Values, before []byte) ([]byte, e
 		}
 		return nil, fmt.Errorf("the previous body is no longer available")
 	}
-	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers end lines with CRLF
+	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers end lines with CR LF
 	if form.Get("was") != v.Was {
 		return nil, fmt.Errorf("another user has changed the body; to replace that body by your text below, save again")
 	}
@@ -145,11 +145,11 @@ func formatted(text string) (out, problem string) {
 		return text, sentence(problem)
 	}
 	var indented bytes.Buffer
-	json.Indent(&indented, []byte(text), "", "  ") // it is valid
+	json.Indent(&indented, []byte(text), "", "  ") // the text is valid
 	return indented.String(), ""
 }
 
-// notJSON returns the place and the reason if a text is not JSON, else nothing.
+// notJSON returns the position and the reason if a text is not JSON, and otherwise "".
 func notJSON(text string) string {
 	var v any
 	err := json.Unmarshal([]byte(text), &v)

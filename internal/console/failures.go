@@ -18,12 +18,12 @@ type failuresView struct {
 type failureRow struct {
 	admin.FailureGroup
 	ID, Link string
-	Tries    string // link to its retry or redrive; empty if the jobs are ready
-	TryAgain string // verb of that action
+	Tries    string // link to the page that retries or redrives the jobs; empty if they are ready
+	TryAgain string // verb on that link
 	Delete   string
 }
 
-// Sample describes the jobs that the groups are from.
+// Sample describes the jobs from which the groups were formed.
 func (v *failuresView) Sample() string {
 	if v.Total != nil && v.Looked < *v.Total {
 		return fmt.Sprintf("in a sample: %s of %s jobs", numOf(v.Looked), numOf(*v.Total))
@@ -61,8 +61,8 @@ func failuresPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// clock returns the time of day of a time in seconds since 1970, or its date if it is
-// more than a day ago.
+// clock returns the time of day of a time in seconds since 1970, or its date if the time
+// is more than a day ago.
 func clock(unix int64) string {
 	t := time.Unix(unix, 0).UTC()
 	if time.Since(t) > 24*time.Hour {

@@ -7,11 +7,11 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A findView is the page that finds a job by its number, a tube by its name, a page, or
-// the jobs that match a search. The palette shows its choices.
+// A findView is the page that finds a job by its number, a tube by its name, a page of
+// the console, or the jobs that match a search. The palette shows its choices.
 type findView struct {
 	Q       string
-	Choices []choice // the best first
+	Choices []choice // best first
 }
 
 type choice struct{ Text, Kind, Link string }
@@ -22,7 +22,7 @@ func findPage(r *request) (*page, error) {
 	v := &findView{Q: strings.TrimSpace(r.FormValue("q"))}
 	p := newPage("find", "Find", "", v)
 	p.Me, p.site = r.meOn(""), r.site
-	sure := false // the first choice is meant
+	sure := false // the user certainly means the first choice
 	add := func(kind, text, link string) { v.Choices = append(v.Choices, choice{text, kind, link}) }
 	if id := strings.TrimPrefix(v.Q, "#"); isNumber(id) {
 		add("job", id, r.site.Base+"job/"+id)

@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// functions are the functions of templates.
+// functions contains the functions of templates.
 var functions = template.FuncMap{
 	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].Danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
 	"hint": hint, "policyLink": policyLink, "plainly": func(text string) string { return strings.ReplaceAll(text, "`", "") }, "sections": func() []string { return sections },
@@ -39,7 +39,7 @@ func hint(do string) string {
 	return ""
 }
 
-// whole returns a number of any type.
+// whole returns an integer of any type as an int64.
 func whole(n any) int64 {
 	v := reflect.Indirect(reflect.ValueOf(n))
 	if v.CanUint() {
@@ -50,7 +50,7 @@ func whole(n any) int64 {
 
 func numOf(n any) string { return num(whole(n)) }
 
-// dict makes a map of names and values, for a template with several arguments.
+// dict creates a map of names and values, for a template with several arguments.
 func dict(pairs ...any) map[string]any {
 	m := make(map[string]any)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -77,7 +77,7 @@ func num(n int64) string {
 	return sign + text
 }
 
-// byteSize shows a number of bytes with about three digits.
+// byteSize formats a number of bytes with about three digits.
 func byteSize(n int64) string {
 	v := float64(n)
 	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
@@ -89,7 +89,7 @@ func byteSize(n int64) string {
 	return shortNumber(v) + thinSpace + "TiB"
 }
 
-// shortNumber shows a number with one decimal, if it is small and has one.
+// shortNumber formats a number, with one decimal if it is small and not whole.
 func shortNumber(v float64) string {
 	if v >= 100 || v == math.Trunc(v) {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -97,7 +97,7 @@ func shortNumber(v float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
-// duration shows seconds in the largest unit that fits.
+// duration formats seconds in the largest unit that fits.
 func duration[T int64 | float64](seconds T) string {
 	s := float64(seconds)
 	switch {
@@ -117,7 +117,7 @@ func duration[T int64 | float64](seconds T) string {
 	return num(int64(s/86400)) + thinSpace + "d"
 }
 
-// rate shows a number per second.
+// rate formats a number per second.
 func rate(v float64) string {
 	switch {
 	case v == 0:
@@ -128,8 +128,8 @@ func rate(v float64) string {
 	return num(int64(v))
 }
 
-// roughly shows a number in a caption of a chart. It is short, so that captions do not
-// wrap and move the page.
+// roughly formats a number for a caption of a chart. The text is short, so that captions
+// do not wrap and move the page.
 func roughly(v float64) string {
 	switch {
 	case v < 1e5:
@@ -140,7 +140,7 @@ func roughly(v float64) string {
 	return shortNumber(math.Floor(v/1e5)/10) + thinSpace + "M"
 }
 
-// meanText shows the mean of durations.
+// meanText formats the mean of durations.
 func meanText(count uint64, seconds float64) string {
 	if count == 0 {
 		return "–"
@@ -156,7 +156,7 @@ func zeroClass(text string) string {
 	return ""
 }
 
-// when shows a time of the API for people.
+// when formats a time of the API for display.
 func when(text string) string {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -165,7 +165,7 @@ func when(text string) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-// moment shows a time in seconds since 1970.
+// moment formats a time in seconds since 1970.
 func moment(seconds int64) string { return when(time.Unix(seconds, 0).UTC().Format(time.RFC3339)) }
 
 // isPast reports whether a time of the API is before another.
@@ -182,7 +182,7 @@ func since(now time.Time, text string) string {
 	return duration(int64(now.Sub(t).Seconds())) + " ago"
 }
 
-// at returns the time some seconds ago, for the title of a duration.
+// at returns the time that was ago seconds ago, for the title of a duration.
 func at(now time.Time, ago any) string {
 	return now.Add(-time.Duration(whole(ago)) * time.Second).Format("2006-01-02 15:04:05 UTC")
 }
@@ -194,8 +194,8 @@ func plural(n uint64, one, many string) string {
 	return numOf(n) + " " + many
 }
 
-// sentence capitalizes a text, unless its first word has capitals inside, and ends it
-// with a full stop.
+// sentence turns a text into a sentence: it capitalizes the first word, unless that word
+// contains capitals, and adds a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return ""
@@ -207,7 +207,7 @@ func sentence(text string) string {
 	return string(first) + strings.TrimSuffix(text[n:], ".") + "."
 }
 
-// spaced separates thousands in a text as in the numbers of a page.
+// spaced groups the digits of numbers in a text, as in the other numbers on a page.
 func spaced(text string) string { return thousands.ReplaceAllString(text, "\u202f$1") }
 
 var thousands = regexp.MustCompile(`\b,([0-9]{3})\b`)

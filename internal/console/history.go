@@ -12,7 +12,7 @@ import (
 type span struct {
 	Name, Link   string
 	step, points int
-	per          float64 // seconds of the unit of rates
+	per          float64 // number of seconds in the unit of rates
 	unit         string
 	clock        string // format of its times; empty for the last minutes
 }
@@ -29,8 +29,8 @@ type historyView struct {
 	Spans  []span // with links
 }
 
-// newHistoryView returns the view for the requested span, without charts. link is the
-// page for the first span.
+// newHistoryView returns the view for the requested span, without charts. link is the URL
+// of the page for the first span.
 func (r *request) newHistoryView(link string) (v historyView, shown span) {
 	shown = spans[max(0, slices.IndexFunc(spans, func(s span) bool { return s.Name == r.FormValue("span") }))]
 	v = historyView{Span: shown.Name, Spans: slices.Clone(spans)}
@@ -44,7 +44,7 @@ func (r *request) newHistoryView(link string) (v historyView, shown span) {
 }
 
 // known removes the time before the first sample from a history, so that charts use their
-// whole width.
+// full width.
 func known(h *admin.History) {
 	first := math.MaxInt
 	for _, values := range h.Series {
@@ -57,9 +57,9 @@ func known(h *admin.History) {
 	}
 }
 
-// historyCharts draws a history. A point is the mean of some time. lately has the last
-// seconds of some series: their current values are those of the last second, as elsewhere
-// on the page.
+// historyCharts draws a history. Each point is a mean over some time. lately has the last
+// seconds of some series: their current values are the values of the last second, as
+// elsewhere on the page.
 func historyCharts(h, lately *admin.History, s *span) []chart {
 	known(h)
 	a := &axis{end: h.End, step: float64(h.Step), clock: s.clock}
@@ -96,7 +96,7 @@ func historyCharts(h, lately *admin.History, s *span) []chart {
 		a.chart("refused", "Refusals "+s.unit, rate, line("refused", "refused", "warned")),
 	}
 	all[1].First = a.firstFailure(h)
-	return slices.DeleteFunc(all, func(c chart) bool { // of a tube, or of the server
+	return slices.DeleteFunc(all, func(c chart) bool { // depending on whether it is the history of a tube or of the server
 		return !slices.ContainsFunc(c.Lines, func(l chartLine) bool { return l.points != nil })
 	})
 }
@@ -136,7 +136,7 @@ func (a *axis) time(sample float64) string {
 	return time.Unix(a.end-int64(math.Round(ago)), 0).UTC().Format(a.clock)
 }
 
-// ofPoint returns the start of a drawn point.
+// ofPoint returns the start time of a drawn point.
 func (a *axis) ofPoint(i int) string {
 	return a.time(float64(i * a.samples / max(1, a.points)))
 }
@@ -174,7 +174,7 @@ func lastOf(points []point) float64 {
 	return 0
 }
 
-// tenth returns every tenth value as text, for the table of a chart.
+// tenth returns every tenth value as text, for the table that accompanies a chart.
 func tenth(points []point, show func(float64) string) (texts []string) {
 	for i := len(points) - 1; i >= 0; i -= 10 {
 		text := "–"

@@ -37,7 +37,7 @@ func jobPage(r *request) (*page, error) {
 		return nil, err
 	}
 	body := v.Bytes()
-	if v.HasBody = body != nil; v.HasBody && !r.live { // it is not a live value
+	if v.HasBody = body != nil; v.HasBody && !r.live { // the body is not a live value
 		v.Kind, _ = decode.Describe(body)
 		v.Views = decode.Views(body)
 		v.Shown = v.Views[max(0, slices.IndexFunc(v.Views, func(one decode.View) bool { return one.Name == r.FormValue("as") }))]

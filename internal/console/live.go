@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	maxStreams = 24 // in total; other browsers poll every few seconds
-	ownStreams = 12 // per identity and address: more tabs than a browser has connections
+	maxStreams = 24 // maximum number of streams; other browsers poll every few seconds
+	ownStreams = 12 // maximum number per identity and address: more tabs than a browser has connections
 	liveStep   = time.Second
-	writeTime  = 10 * time.Second // for an event
+	writeTime  = 10 * time.Second // time limit for writing an event
 )
 
 // A publisher sends live values of pages to viewers. Each stream renders its page once a
-// second. Streams of the same page and the same identity share the result.
+// second. Streams of the same page for the same identity share the result.
 type publisher struct {
 	console *Console
 	open    context.Context
@@ -37,7 +37,7 @@ type publisher struct {
 	ofWhom  map[string]int // number of streams by identity and address
 }
 
-// A view is a page as one identity sees it.
+// A view is a page as seen by one identity.
 type view struct {
 	who  *access.Identity
 	page string
@@ -49,7 +49,7 @@ func newPublisher(c *Console) *publisher {
 	return p
 }
 
-// enter counts a stream. It returns false if there are too many.
+// enter counts a stream. It returns false if there are too many streams.
 func (p *publisher) enter(r *request) (leave func(), ok bool) {
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
 	whom := r.who.Name() + " " + client
@@ -70,8 +70,8 @@ func (p *publisher) enter(r *request) (leave func(), ok bool) {
 	}, true
 }
 
-// latest returns the values of a page, at most as old as its lists. It returns an error
-// if the identity of the viewer has changed; the browser then reconnects.
+// latest returns the values of a page, which are at most as old as its lists. It returns
+// an error if the identity of the viewer has changed; the browser then reconnects.
 func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error) {
 	if who, known := p.console.opt.Identify(r.Request); !known || who != r.who {
 		return nil, errUnknown
@@ -92,9 +92,9 @@ func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error)
 	}
 }
 
-// values returns the values of a page that can change. Pages of the own server are
-// rendered one after the other: together they would take all processors from the clients
-// of the queue. While a page waits for other servers, the next is rendered.
+// values returns the values of a page that can change. Pages of this server are rendered
+// one at a time: rendered concurrently, they could take all processors from the queue's
+// clients. While a page waits for other servers, the next page is rendered.
 func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	if r.site.other == nil {
 		p.making.Lock()
@@ -102,7 +102,7 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 		own := *r
 		own.idle = func(wait func()) {
 			p.making.Unlock()
-			defer p.making.Lock() // even after a panic
+			defer p.making.Lock() // lock again, even after a panic
 			wait()
 		}
 		r = &own
@@ -120,7 +120,7 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	return made.values, nil
 }
 
-// without returns as JSON the values that differ from earlier values.
+// without returns the values that differ from earlier values, as JSON.
 func (v *liveValues) without(before *liveValues) []byte {
 	other := &liveValues{Texts: changed(v.Texts, before.Texts), Lines: changed(v.Lines, before.Lines)}
 	if v.Shape != before.Shape {
@@ -128,7 +128,7 @@ func (v *liveValues) without(before *liveValues) []byte {
 	}
 	text, err := json.Marshal(other)
 	if err != nil {
-		panic(err) // maps of strings: cannot fail
+		panic(err) // maps of strings cannot fail
 	}
 	return text
 }
@@ -144,14 +144,14 @@ func changed[V comparable](now, before map[string]V) map[string]V {
 	return some
 }
 
-// A livePage is a page that can have a stream. A mux of live pages finds the page of a
+// A livePage is a page that can have a stream. A mux of live pages finds the page for a
 // URL.
 type livePage pageFunc
 
 // ServeHTTP does nothing: the mux has set the path values.
 func (livePage) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// events serves the stream of a page, whose path is the parameter view.
+// events serves the stream of the page whose path is the parameter view.
 func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 	r, makePage, err := c.viewOf(h)
 	if err == nil {

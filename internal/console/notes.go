@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// A note reports the outcome of an action, on the page after it.
+// A note is the message about the outcome of an action, on the page that follows it.
 type note struct {
 	Text  string
 	Bad   bool
-	Tasks []uint64 // running tasks
+	Tasks []uint64 // ids of running tasks
 
 	Nothing bool // the action changed nothing
 
-	Job    uint64 // job that the note links to; 0 means none
+	Job    uint64 // job to which the note links; 0 means none
 	Link   string // link to the changed jobs; empty means none
-	Word   string // in the URL
-	before []byte // the previous body of the job; nil if it is not kept
+	Word   string // the word in the URL
+	before []byte // previous body of the job; nil if it is not kept
 }
 
 // notes keeps notes until pages show them. The URL contains only a random word, so that a
@@ -24,7 +24,7 @@ type note struct {
 type notes struct {
 	mu     sync.Mutex
 	byWord map[string]note
-	words  []string // the oldest first
+	words  []string // oldest first
 }
 
 const maxNotes = 100
@@ -49,7 +49,7 @@ func (n *notes) add(one note) (word string) {
 // CanUndo reports whether the previous body of the job is kept.
 func (n *note) CanUndo() bool { return n.before != nil }
 
-// take returns a note, or nil. The note stays, because the page can be loaded again.
+// take returns a note, or nil. It keeps the note, because the page can be reloaded.
 func (n *notes) take(word string) *note {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 type overview struct {
 	Servers   list // the servers, if there are several
 	Attention []attention
-	More      int // findings that are not shown
-	Total     int // those that count
+	More      int // number of findings that are not shown
+	Total     int // number of findings that count
 	Kinds     []findingKind
 	History   historyView
 	Sparks    map[string]*spark
@@ -24,13 +24,13 @@ type overview struct {
 	MayCharts bool
 }
 
-// An attention is a finding, with the page to act on it.
+// An attention is a finding, with a link to the page to act on it.
 type attention struct {
 	admin.Finding
 	Link, Do string
 }
 
-// Says returns the finding as the console writes numbers.
+// Says returns the text of the finding, with numbers formatted as in the console.
 func (a *attention) Says() string { return spaced(a.Text) }
 
 const (
@@ -40,7 +40,7 @@ const (
 	shownOldest     = 3
 	lateFrom        = 10 // in seconds; with less, another tube would be first each second
 	sparkPoints     = 60
-	overviewSpark   = 200 // px
+	overviewSpark   = 200 // in pixels
 	sparkHeight     = 28
 	tubeSpark       = 88
 	tubeSparkHeight = 20
@@ -129,15 +129,15 @@ type findingKind struct {
 	N                int
 }
 
-// findingKinds contains the kinds of findings about tubes, with the sort and the filter
-// that show these tubes.
+// findingKinds contains the kinds of findings about tubes. sort and has are the sort
+// order and the filter that show these tubes.
 var findingKinds = []struct{ name, text, sort, has string }{
 	{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"}, {"timeouts", "with timeouts", "-timeouts", ""},
 	{"releases", "with release loops", "-releases", ""}, {"held", "with long reservations", "-reserved", "reserved"}, {"slow", "with slow workers", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
 }
 
-// kinds counts the findings of each kind. If the page cannot list all findings, every
-// kind is still visible.
+// kinds counts the findings of each kind, so that every kind is visible even if the page
+// cannot list all findings.
 func (r *request) kinds(counts map[string]int) (kinds []findingKind) {
 	for _, k := range findingKinds {
 		if n := counts[k.name]; n > 0 {
@@ -177,15 +177,15 @@ func (r *request) newAttention(f admin.Finding) attention {
 	return at(r.site.Base+"server", "Server")
 }
 
-// mayPeek reports whether the user may search a tube. Live values have no links, so it is
-// always true for them.
+// mayPeek reports whether the user may search a tube. Live values have no links, so
+// mayPeek always returns true for them.
 func (r *request) mayPeek(tube string) bool {
 	return r.live || slices.Contains(r.meOn(tube).Tube, "peek")
 }
 
-// parallel runs functions that ask a server, and returns an error of one of them. Another
-// server gets the requests concurrently, because each takes a while. In this process they
-// run one after the other, to leave processors to the clients of the queue.
+// parallel runs functions that send requests to a server, and returns an error of one of
+// them. Requests to another server run concurrently, because each takes some time.
+// Requests to this server run one at a time, to leave processors to the queue's clients.
 func (r *request) parallel(s *site, all ...func() error) error {
 	var group errgroup.Group
 	if s.other == nil {

@@ -33,13 +33,13 @@ type page struct {
 	Identity                  string
 	CanLogOut, ReadOnly, Open bool
 	Note                      *note
-	Going                     []taskRow // the tasks of the note
+	Going                     []taskRow // the note's tasks
 	Server                    *admin.Stats
 	Now                       time.Time
 	Me                        *admin.Me
 
 	file   func(w http.ResponseWriter) // writes a file in place of HTML
-	values *liveValues                 // nil if they are not collected
+	values *liveValues                 // nil unless values are collected
 	shape  []string                    // shape of the rows; see Row
 }
 
@@ -91,13 +91,13 @@ func (p *page) addNote(r *request) {
 	}
 }
 
-// IsLive reports whether the page updates live. A server that does not answer is asked
-// again.
+// IsLive reports whether the page updates live. The page of a server that does not answer
+// also does, so that it asks the server again.
 func (p *page) IsLive() bool {
 	return p.status == http.StatusBadGateway || slices.Contains(livePages, p.template)
 }
 
-// May reports whether the user has a right on at least one tube, and the console permits
+// May reports whether the user has a right on at least one tube and the console permits
 // its use.
 func (p *page) May(right string) bool {
 	return slices.Contains(p.Me.Anywhere, right) && p.mayChange(right)
@@ -113,7 +113,7 @@ func (p *page) MayHere(right string) bool {
 	return slices.Contains(p.Me.Tube, right) && p.mayChange(right)
 }
 
-// sections are the pages of the navigation.
+// sections contains the pages of the navigation.
 var sections = []string{"overview", "tubes", "failures", "working", "connections", "activity", "server"}
 
 // Opens reports whether the user can open a section, or search.
@@ -135,12 +135,13 @@ func (p *page) mayChange(right string) bool {
 
 // meOn returns the user, with its rights on a tube.
 func (r *request) meOn(tube string) *admin.Me {
-	me, _ := r.api().GetMe(r.Context(), &admin.GetMe{Tube: tube}) // without an answer, the user has no right
+	me, _ := r.api().GetMe(r.Context(), &admin.GetMe{Tube: tube}) // without an answer, the user has no rights
 	return &me
 }
 
 // manages returns a function that reports whether the user has the manage right on a
-// tube. Live values need no answer.
+// tube. For live values, it always returns false, because they do not depend on the
+// right.
 func (r *request) manages() func(tube string) bool {
 	if r.live || r.isReadOnly() {
 		return func(string) bool { return false }
@@ -158,7 +159,7 @@ func (r *request) manages() func(tube string) bool {
 	}
 }
 
-// liveValues are the texts of a page that can change, by their ids.
+// liveValues contains the texts of a page that can change, by their ids.
 type liveValues struct {
 	Texts map[string]value  `json:"v,omitempty"`
 	Lines map[string]string `json:"d,omitempty"` // lines of charts: the attribute d of a path
@@ -171,7 +172,7 @@ type value struct {
 	Class string `json:"c"`
 }
 
-// A Spot is a place of a page whose text can change.
+// A Spot is a place on a page whose text can change.
 type Spot struct{ ID, Text, Class string }
 
 // Live marks a text that can change.
@@ -223,7 +224,7 @@ func (p *page) Shape() string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// problemTitles are the titles of problem pages by status.
+// problemTitles contains the titles of problem pages, by status.
 var problemTitles = map[int]string{
 	http.StatusBadRequest: "This request is not valid", http.StatusForbidden: "Not permitted", http.StatusNotFound: "Not found",
 	http.StatusInternalServerError: "This page could not be displayed",
@@ -248,7 +249,7 @@ func inWords(err error) string {
 	return sentence(text)
 }
 
-// fieldNames are the labels of members of the API.
+// fieldNames contains the labels of members of the API.
 var fieldNames = map[string]string{
 	"seconds": "Duration", "priority": "Priority", "delay": "Delay", "ttr": "Time to run", "to": "To the tube", "tube": "Tube", "count": "Maximum number",
 	"body": "Body", "body_base64": "Body", "state": "State", "q": "Search",

@@ -18,18 +18,18 @@ type policyView struct {
 	Tube    string
 	Pattern string   // pattern of the form
 	Others  []string // patterns that match the tube and have settings
-	Apart   bool     // the pattern does not match the tube
-	May     bool     // the user has the manage right on the tube
+	Apart   bool     // whether the pattern does not match the tube
+	May     bool     // whether the user has the manage right on the tube
 	Rows    []policyRow
-	Problem string // why the form was refused
+	Problem string // reason why the form was rejected
 }
 
 // A policyRow is a setting.
 type policyRow struct {
 	admin.SettingInForce
-	Was     string // the value for the pattern when the form was made
+	Was     string // the value for the pattern when the form was created
 	Now     string // the value in the form
-	Problem string // why the value is wrong
+	Problem string // reason why the value is invalid
 }
 
 // policyPage shows the form for the pattern in the URL or in the form. The default
@@ -101,14 +101,14 @@ func policiesPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// policyLink returns the page that sets the policy of a pattern. That page needs a tube
-// that the pattern matches.
+// policyLink returns the page that sets the policy of a pattern. The URL of that page
+// contains a tube that the pattern matches.
 func policyLink(pattern string) string {
 	tube := cmp.Or(strings.NewReplacer("*", "", "?", "x").Replace(pattern), "default")
 	return withQuery("tube/"+op.Segment(tube)+"/policy", "pattern", pattern)
 }
 
-// setPolicy changes the settings that differ from those originally in the form.
+// setPolicy changes the settings that differ from the form's original values.
 func setPolicy(r *request) (*page, error) {
 	form := r.PostForm
 	p, err := policyPage(r)
@@ -143,8 +143,8 @@ func setPolicy(r *request) (*page, error) {
 	return r.noting(one, withQuery(r.tubeLink(v.Tube, "")+"/policy", "pattern", v.Pattern))
 }
 
-// refused shows an error: next to the field if it is about a setting, else above the
-// form. The API reports each wrong setting in a line.
+// refused shows an error next to the field if it concerns a setting, and otherwise above
+// the form. The API reports each invalid setting on its own line.
 func (v *policyView) refused(err error) {
 	var wrong, others []string
 	for line := range strings.Lines(err.Error()) {

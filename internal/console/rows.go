@@ -16,13 +16,13 @@ import (
 type jobRow struct {
 	admin.Job
 	Kind                 string         // class of the job, from its body
-	Fields               []decode.Field // fields that differ from those of other jobs
+	Fields               []decode.Field // fields that differ from the fields of the other jobs
 	Before, Match, After string         // text of a body without fields, or around a match
 	Worker               string         // identity or address of the connection that holds it
 }
 
 const (
-	previewLength  = 160 // characters
+	previewLength  = 160 // in characters
 	beforeTheMatch = 40
 	reasonLength   = 60
 	decodedBytes   = 1 << 20 // maximum total size of decoded bodies on a page; other bodies are shown as text
@@ -40,7 +40,7 @@ func (row *jobRow) reason() string {
 	}
 }
 
-// jobRows returns the rows of jobs with or without bodies, and the fields that are equal
+// jobRows returns the rows for jobs with or without bodies, and the fields that are equal
 // in all rows. It marks the match of a search.
 func jobRows(jobs []admin.Job, wanted *regexp.Regexp) (rows []jobRow, same []decode.Field) {
 	rows = make([]jobRow, len(jobs))
@@ -74,7 +74,7 @@ func jobRows(jobs []admin.Job, wanted *regexp.Regexp) (rows []jobRow, same []dec
 	return rows, inOneLine(same)
 }
 
-// mark shows the part of a text around a match. It returns false if there is no match.
+// mark selects the part of a text around a match. It returns false if there is no match.
 func (row *jobRow) mark(text string, wanted *regexp.Regexp) bool {
 	at := wanted.FindStringIndex(text)
 	if at == nil || at[0] == at[1] {
@@ -99,8 +99,8 @@ func inOneLine(fields []decode.Field) []decode.Field {
 	return fields
 }
 
-// leaveOutSame removes the fields that are equal in all rows of one kind. It returns
-// these fields if all rows are of one kind.
+// leaveOutSame removes the fields that are equal in all rows of a kind. If all rows are
+// of the same kind, it returns these fields.
 func leaveOutSame(rows []jobRow) (same []decode.Field) {
 	type in struct {
 		kind string
@@ -127,17 +127,17 @@ func leaveOutSame(rows []jobRow) (same []decode.Field) {
 	return same
 }
 
-// oneLine returns the start of a text in one line.
+// oneLine returns the start of a text as one line.
 func oneLine(text string) string { return decode.Line(text, previewLength) }
 
 // A jobColumn is a column of a list of jobs.
 type jobColumn struct {
 	column
-	in   string // states, search and working: lists that have the column
+	in   string // lists that have the column: states, search or working
 	cell func(r *request, j *jobRow) cell
 }
 
-// jobColumns are the columns between the number of a job and its body.
+// jobColumns contains the columns between the number of a job and its body.
 var jobColumns = []jobColumn{
 	{column{Title: "Tube", Class: "l"}, "search working", func(r *request, j *jobRow) cell { return cell{Text: j.Tube, Link: r.tubeLink(j.Tube, j.State)} }},
 	{column{Title: "State", Class: "l"}, "search", func(_ *request, j *jobRow) cell { return cell{Text: j.State, Class: j.State} }},
@@ -163,7 +163,7 @@ var jobColumns = []jobColumn{
 	{column{Title: "Size"}, "ready delayed reserved buried search", func(_ *request, j *jobRow) cell { return cell{Text: byteSize(int64(j.Size))} }},
 }
 
-// jobList is a list of jobs in a state, or of a search.
+// jobList returns a list of jobs in a state, or of the jobs that a search has found.
 func (r *request) jobList(in string, jobs []jobRow, same []decode.Field) list {
 	columns := slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool { return !strings.Contains(c.in, in) })
 	if !slices.ContainsFunc(jobs, func(j jobRow) bool { return j.reason() != "" }) {

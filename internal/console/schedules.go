@@ -27,7 +27,7 @@ type scheduleView struct {
 	Exists  bool
 	Fields  []scheduleField
 	Next    nextRuns
-	Problem string // why the form was refused
+	Problem string // reason why the form was rejected
 }
 
 // A scheduleField is a setting with its value in the form.
@@ -36,7 +36,7 @@ type scheduleField struct {
 	Value, Problem string
 }
 
-// nextRuns are the next runs of the settings in a form.
+// A nextRuns contains the next runs for the settings in a form.
 type nextRuns struct {
 	Problem string
 	Runs    []string
@@ -57,7 +57,7 @@ func nextOf(settings map[string]string, now time.Time) (n nextRuns) {
 	return n
 }
 
-// problemsOf returns the problems of settings that an error names, by setting.
+// problemsOf returns the problems of settings that an error contains, by setting.
 func problemsOf(err error) map[string]string {
 	all := make(map[string]string)
 	for line := range strings.Lines(err.Error()) {
@@ -71,7 +71,7 @@ func problemsOf(err error) map[string]string {
 func settingsOf(r *request) map[string]string {
 	settings := make(map[string]string)
 	for _, name := range schedule.Names() {
-		if value := strings.ReplaceAll(r.FormValue(name), "\r\n", "\n"); value != "" { // browsers end lines with CRLF
+		if value := strings.ReplaceAll(r.FormValue(name), "\r\n", "\n"); value != "" { // browsers end lines with CR LF
 			settings[name] = value
 		}
 	}

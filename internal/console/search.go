@@ -13,8 +13,8 @@ import (
 
 // A searchView is the page of a search.
 type searchView struct {
-	Q        string   // as typed
-	In       string   // conditions of the page that Q is added to
+	Q        string   // as the user typed it
+	In       string   // conditions of the page, to which Q is added
 	Words    []string // Q in words
 	Problem  string   // the error in Q
 	Tube     string   // set if there is only one tube
@@ -24,7 +24,7 @@ type searchView struct {
 	Jobs     list
 	Looked   uint64
 	Total    uint64 // number of jobs to search; 0 if unknown, at the end, or if jobs have moved during the search
-	Continue string // the rest of the search
+	Continue string // URL of the rest of the search
 	All      bulkTarget
 	Export   string
 }
@@ -46,14 +46,14 @@ func markOf(q *query.Query) *regexp.Regexp {
 		}
 	}
 	mark, err := regexp.Compile(strings.Join(patterns, "|"))
-	if len(patterns) == 0 || err != nil { // there are no rows then
+	if len(patterns) == 0 || err != nil { // in this case, there are no rows
 		return nil
 	}
 	return mark
 }
 
-// A bulkTarget is all jobs of a tube in a state, or those that match a search. A bar can
-// act on it instead of the selected jobs.
+// A bulkTarget is the set of all jobs of a tube in a state, or of those that match a
+// search. The action bar can act on it instead of the selected jobs.
 type bulkTarget struct {
 	Tube, State string // empty if there are several
 	Count       uint64
@@ -61,8 +61,8 @@ type bulkTarget struct {
 	Dead        bool // whether a job has an origin
 }
 
-// Does returns the actions on jobs in the state. Without a state it returns all actions
-// but release.
+// Does returns the actions on jobs in the state. If State is empty, it returns all
+// actions except release.
 func (w *bulkTarget) Does() (all []string) {
 	for _, do := range []string{"redrive-job", "kick-job", "release-job", "bury-job", "change-job", "move-job", "delete-job"} {
 		if do == "redrive-job" && !w.Dead {
@@ -75,7 +75,7 @@ func (w *bulkTarget) Does() (all []string) {
 	return all
 }
 
-// namesPage completes the last word of a search. The script offers its choices.
+// namesPage returns completions of the last word of a search, which the script offers.
 func namesPage(r *request) (*page, error) {
 	q := r.FormValue("q")
 	at := strings.LastIndexAny(q, " ,:") + 1
@@ -109,7 +109,8 @@ func namesPage(r *request) (*page, error) {
 	return newPage("names", "Names", "", choices), nil
 }
 
-// classesIn returns the classes of a sample of the jobs in the tube that a search names.
+// classesIn returns the classes in a sample of the jobs of the tube that a search
+// specifies.
 func (r *request) classesIn(search string) (names []string) {
 	asked, err := query.Parse(search)
 	if err != nil || len(asked.Tubes) != 1 {
@@ -121,7 +122,7 @@ func (r *request) classesIn(search string) (names []string) {
 	}
 	found, _ := r.api().ListClasses(r.Context(), &in) // empty without the rights, or for a pattern of tubes
 	for _, c := range found.Classes {
-		if c.Class != "" && !strings.ContainsAny(c.Class, " \"") { // a word in a search
+		if c.Class != "" && !strings.ContainsAny(c.Class, " \"") { // a class that can be a word in a search
 			names = append(names, c.Class)
 		}
 	}

@@ -21,7 +21,7 @@ type serverView struct {
 	Where    string         // address of another server; empty for the own server
 }
 
-// SettingsBy returns the settings with their defaults, or the other settings.
+// SettingsBy returns the settings that have their defaults, or the other settings.
 func (v *serverView) SettingsBy(byDefault bool) []admin.Setting {
 	return slices.DeleteFunc(slices.Clone(v.Facts.Settings), func(s admin.Setting) bool { return (s.From == "default") != byDefault })
 }
@@ -31,7 +31,7 @@ func (v *serverView) RefusedAny() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(v.RefusedCommands)), func(n uint64) bool { return n > 0 })
 }
 
-// Filled returns the memory counted for max-memory.
+// Filled returns the used share of max-memory, as text.
 func (v *serverView) Filled() string {
 	m := v.Facts.Memory
 	if m.Limit == 0 {
@@ -83,7 +83,7 @@ func (r *request) memberName(id string) string {
 	return "member " + id
 }
 
-// addCluster adds the cluster of the server, if there is one: unreachable members first,
+// addCluster adds the cluster of the server, if any. It lists unreachable members first,
 // then the leader.
 func (v *serverView) addCluster(r *request) error {
 	c, err := r.api().GetCluster(r.Context())

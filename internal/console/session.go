@@ -21,12 +21,12 @@ const (
 	maxSessions    = 1000
 
 	cookiePlain  = "beanpole-session"
-	cookieSecure = "__Host-beanpole-session" // only over TLS: browsers enforce Secure
+	cookieSecure = "__Host-beanpole-session" // only with TLS: browsers enforce Secure
 )
 
-// Sessions stand for tokens of users that have logged in. A browser has a random number
-// in a cookie, and never the token. Each request looks up the identity of the token, so
-// that a session ends with its token. Methods are safe for concurrent use.
+// Sessions contains the tokens of users that have logged in. A browser stores only a
+// random number, in a cookie, and never the token. Each request looks up the identity of
+// the token, so that a session ends with its token. Methods are safe for concurrent use.
 type Sessions struct {
 	mu      sync.Mutex
 	open    map[[sha256.Size]byte]*session
@@ -44,8 +44,8 @@ func NewSessions() *Sessions {
 	return &Sessions{open: make(map[[sha256.Size]byte]*session), now: time.Now}
 }
 
-// Identify returns a function that identifies clients as identify does, and sessions by
-// their tokens.
+// Identify returns a function that identifies clients as identify does, and also
+// identifies sessions by their tokens.
 func (s *Sessions) Identify(identify func(*http.Request) (*access.Identity, bool)) func(*http.Request) (*access.Identity, bool) {
 	return func(r *http.Request) (*access.Identity, bool) {
 		if token, ok := s.tokenOf(r); ok && r.Header.Get("Authorization") == "" {
@@ -95,7 +95,7 @@ func (s *Sessions) has(r *http.Request) bool {
 
 // begin opens a session and returns the secret of its cookie. If there are too many
 // sessions, it closes the least recently used session of the token with the most
-// sessions. So no token closes the sessions of others.
+// sessions. So a token never closes the sessions of other tokens.
 func (s *Sessions) begin(token string) (secret string) {
 	secret = rand.Text() + rand.Text()
 	s.mu.Lock()
@@ -138,7 +138,8 @@ func (s *Sessions) end(r *http.Request) {
 }
 
 // cookieName returns the name of the cookie, which contains the port of the request.
-// Cookies have no port, so servers on one host would otherwise end each other's sessions.
+// Cookies do not depend on the port, so without it, servers on the same host would end
+// each other's sessions.
 func cookieName(r *http.Request) string {
 	name := cookiePlain
 	if r.TLS != nil {
@@ -151,7 +152,7 @@ func cookieName(r *http.Request) string {
 }
 
 func setSession(w http.ResponseWriter, r *http.Request, secret string) {
-	c := &http.Cookie{Name: cookieName(r), Value: secret, // #nosec G124 -- Secure wherever there is TLS
+	c := &http.Cookie{Name: cookieName(r), Value: secret, // Secure if there is TLS
 		Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
 	if secret == "" {
 		c.MaxAge = -1

@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// A Server is another server that the console shows. Only the configuration sets its
-// address.
+// A Server is another server that the console shows. Its address comes only from the
+// configuration.
 type Server struct {
 	Name string // part of the URLs of its pages, and argument of Options.Open
 
@@ -31,7 +31,7 @@ type site struct {
 	other *Server // nil for the server of this process
 }
 
-// sitesOf returns the own server and the other servers.
+// sitesOf returns this server and the other servers as sites.
 func sitesOf(opt *Options) []*site {
 	all := []*site{{Name: opt.Host, Base: Prefix}}
 	for i := range opt.Servers {
@@ -41,7 +41,7 @@ func sitesOf(opt *Options) []*site {
 	return all
 }
 
-// siteOf returns the site with a name. The empty name is the own server.
+// siteOf returns the site with a name. The empty name means this server.
 func (c *Console) siteOf(name string) *site {
 	if name == "" {
 		return c.sites[0]
@@ -58,13 +58,13 @@ func (c *Console) siteOf(name string) *site {
 func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
 
 // seesOthers reports whether there are other servers that the user may see. me has the
-// rights on the site of the page; the rights on this server decide.
+// rights on the page's site, but the rights on this server are decisive.
 func (r *request) seesOthers(me *admin.Me) bool {
 	if len(r.console.sites) == 1 {
 		return false
 	}
 	if own := r.console.sites[0]; r.site != own {
-		here, _ := r.apiOf(own).GetMe(r.Context(), &admin.GetMe{}) // an error leaves no rights
+		here, _ := r.apiOf(own).GetMe(r.Context(), &admin.GetMe{}) // after an error, the user has no rights
 		me = &here
 	}
 	return slices.Contains(me.Everywhere, "stats") && slices.Contains(me.Everywhere, "peek")
@@ -73,19 +73,20 @@ func (r *request) seesOthers(me *admin.Me) bool {
 // A serverRow is a server in the list of servers.
 type serverRow struct {
 	Known bool      // whether the server has been asked
-	Why   string    // why it does not answer; empty if it does
+	Why   string    // the reason why it does not answer; empty if it answers
 	Since time.Time // start of the outage
 	Stats admin.Stats
-	Found int    // findings
+	Found int    // number of findings
 	Worst string // severity of the worst finding; empty without findings
 }
 
-// summaryPatience is the time that a page waits for other servers. It then shows their
-// last values.
+// summaryPatience is the time that a page waits for other servers. After that, it shows
+// their last values.
 const summaryPatience = 150 * time.Millisecond
 
-// summary returns the last values of a server, and a channel for newer values, which is
-// nil if the values are recent. Servers are only asked while the list is open.
+// summary returns the last values of a server, and a channel for newer values. The
+// channel is nil if the values are recent. The console queries other servers only while
+// the list is open.
 func (r *request) summary(s *site) (seen serverRow, more <-chan singleflight.Result) {
 	return r.console.summaries.of(s.Name, func(before serverRow) (row serverRow, _ error) {
 		if err := r.console.recoverToError(func() error { row = s.summarize(r.detached()); return nil }); err != nil {
@@ -118,8 +119,8 @@ func (s *site) summarize(r *request) serverRow {
 	return row
 }
 
-// worst returns the severity of the first and worst finding. It is empty without
-// findings.
+// worst returns the severity of the first finding, which is the worst. It returns "" if
+// there are no findings.
 func worst(findings []admin.Finding) string {
 	if len(findings) == 0 {
 		return ""

@@ -10,20 +10,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/decode"
 )
 
-// A list is a table of tubes, jobs, connections or servers. Its cells are rendered here,
+// A list is a table of tubes, jobs, connections or servers. Go code renders its cells,
 // because templates take a microsecond for each value.
 type list struct {
 	Columns []column // the first contains the names
 	Rows    []listRow
 	Bodies  bool
 	Same    []decode.Field // fields that are equal in all bodies
-	Found   bool           // the link to the next page continues a search
+	Found   bool           // whether the link to the next page continues a search
 }
 
-// A column is the head of a column.
+// A column is the header of a column.
 type column struct {
 	Title, Hint  string
-	Class        string // class of the head and its cells: l for text, opt to hide it on small screens
+	Class        string // class of the header and its cells: l for text, opt to hide it on small screens
 	Link, Sorted string // ascending, descending, or empty
 	sort         string // name of its first sort order in the API; empty if it cannot be sorted
 }
@@ -42,7 +42,7 @@ type cell struct {
 	ID, Text, Class, Label string
 	Title, Link            string
 	Spark                  *spark
-	HTML                   template.HTML // the whole cell, because one value for a template is faster than five
+	HTML                   template.HTML // the whole cell, because one value is faster for a template than five
 }
 
 // written returns the cell with its HTML.
@@ -66,8 +66,8 @@ func (c cell) written() cell {
 }
 
 // Listed marks the rows of a list and their live values, and returns the rows to render.
-// It returns none if the HTML is discarded. (A method call for each cell would take most
-// of the time of a page.)
+// It returns no rows if the HTML is discarded. A method call for each cell would take
+// most of a page's time.
 func (p *page) Listed(rows []listRow) []listRow {
 	for i := range rows {
 		row := &rows[i]
@@ -95,12 +95,12 @@ func (p *page) Listed(rows []listRow) []listRow {
 type listing struct {
 	list
 	Sort, Cursor string
-	Next         string                           // link to the next page; empty on the last
+	Next         string                           // link to the next page; empty on the last page
 	usual        string                           // the default order, which links leave out
 	at           func(sort, cursor string) string // returns the URL for another order or another page
 }
 
-// Link returns the page with another sort or start.
+// Link returns the URL of the page with another sort or start.
 func (q *listing) Link(sort, cursor string) string {
 	if sort == q.usual {
 		sort = ""
@@ -116,8 +116,8 @@ func (q *listing) First() string {
 	return q.Link(q.Sort, "")
 }
 
-// lists sets the list, and its links to other sorts and to the next page, if the cursor
-// is not empty.
+// lists sets the list and its links to other sorts. If the cursor is not empty, it also
+// sets the link to the next page.
 func (q *listing) lists(l list, cursor string) {
 	if q.list = l; cursor != "" {
 		q.Next = q.Link(q.Sort, cursor)
@@ -125,7 +125,8 @@ func (q *listing) lists(l list, cursor string) {
 	q.Columns = q.sorted(l.Columns)
 }
 
-// sorted links each column head to the page sorted by it, or in reverse if it already is.
+// sorted links each column header to the page sorted by that column, or in reverse if the
+// page is already sorted by it.
 func (q *listing) sorted(columns []column) []column {
 	columns = slices.Clone(columns)
 	for i := range columns {
@@ -156,12 +157,12 @@ func counted(id string, n uint64) cell {
 	return cell{ID: id, Text: text, Class: zeroClass(text)}
 }
 
-// ago is a cell with the time since an event.
+// ago returns a cell with the time since an event.
 func ago(id string, seconds int64) cell {
 	return cell{ID: id, Text: duration(seconds), Title: at(time.Now().UTC(), seconds)}
 }
 
-// add adds a row with the cells after its name.
+// add adds a row. cells are the cells after the row's name.
 func (l *list) add(row listRow, cells ...cell) {
 	for i, one := range cells {
 		c := &l.Columns[i+1]

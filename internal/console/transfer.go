@@ -39,7 +39,7 @@ func exportFile(r *request) (*page, error) {
 	}), err
 }
 
-// filePage is a page that is downloaded as a file.
+// filePage returns a page that is downloaded as a file.
 func filePage(kind, name string, write func(w io.Writer)) *page {
 	return &page{file: func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", kind)
@@ -48,8 +48,8 @@ func filePage(kind, name string, write func(w io.Writer)) *page {
 	}}
 }
 
-// fileName returns the name of a file with the jobs of a tube in a state. It contains
-// only safe characters.
+// fileName returns the name of a file with the jobs of a tube in a state. The name
+// contains only safe characters.
 func fileName(tube, state string) string {
 	name := strings.Trim(regexp.MustCompile(`[^A-Za-z0-9._-]+`).ReplaceAllString(tube, "_"), ".")
 	return strings.Trim(cmp.Or(name, "jobs")+"-"+state, "-")

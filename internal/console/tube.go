@@ -25,13 +25,13 @@ type tubeView struct {
 	Next    string
 	First   string // link to the first page; empty on that page
 	Clients list
-	More    bool // there are more clients
+	More    bool // whether there are more clients
 	History historyView
 	Gone    bool
 	Bodies  bool
 	Why     admin.Explanation
 	Classes []classChip
-	Sample  admin.Classes // the sample of which Classes shows the most frequent
+	Sample  admin.Classes // the sample whose most frequent classes Classes contains
 	All     bulkTarget
 }
 
@@ -46,7 +46,7 @@ const (
 	shownClasses = 12
 )
 
-// addClasses adds the classes of the first jobs. Live values have none.
+// addClasses adds the classes of the first jobs, except for live values.
 func (v *tubeView) addClasses(r *request) (err error) {
 	if !v.Bodies || r.live || countOf(&v.Tube.Jobs, v.State) == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (v *tubeView) addClasses(r *request) (err error) {
 	return optional(notFound(err))
 }
 
-// A stateTab links to the jobs in a state.
+// A stateTab is a link to the jobs in a state.
 type stateTab struct {
 	Name  string
 	Count uint64
@@ -126,13 +126,13 @@ func tubePage(r *request) (*page, error) {
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
 	if r.FormValue("state") == "" {
-		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor"), "span", r.FormValue("span")) // keeps the state of the page while jobs come and go
+		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor"), "span", r.FormValue("span")) // preserves the state of the page
 	}
-	p.shape = append(p.shape, v.History.Charts.Still, v.Why.Policy, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags and actions
+	p.shape = append(p.shape, v.History.Charts.Still, v.Why.Policy, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // values that determine the tags and actions
 	return p, nil
 }
 
-// levelsOf returns the current levels of a tube as a history.
+// levelsOf returns the current levels of a tube, as a history.
 func levelsOf(t *admin.Tube) *admin.History {
 	one := func(n uint64) []point { return []point{new(float64(n))} }
 	return &admin.History{Series: map[string][]point{
@@ -140,13 +140,13 @@ func levelsOf(t *admin.Tube) *admin.History {
 	}}
 }
 
-// haveOrigin reports whether one of the jobs has an origin, to which a redrive returns
-// it.
+// haveOrigin reports whether at least one of the jobs has an origin, and can be redriven.
 func haveOrigin(jobs []admin.Job) bool {
 	return slices.ContainsFunc(jobs, func(j admin.Job) bool { return j.Origin != "" })
 }
 
-// notFound ignores the error that something no longer exists.
+// notFound returns nil for the error that an object no longer exists, and any other error
+// unchanged.
 func notFound(err error) error {
 	if isStatus(err, http.StatusNotFound) {
 		return nil
@@ -154,7 +154,7 @@ func notFound(err error) error {
 	return err
 }
 
-// tubeGone is the page of a tube that does not exist.
+// tubeGone returns the page for a tube that does not exist.
 func (r *request) tubeGone(name string) *page {
 	v := &tubeView{Gone: true}
 	v.Name, v.Link = name, r.tubeLink(name, "")
@@ -164,7 +164,7 @@ func (r *request) tubeGone(name string) *page {
 	return p
 }
 
-// busiestState is the state that is shown first.
+// busiestState returns the state that is shown first.
 func (v *tubeView) busiestState() string {
 	for _, s := range []string{"ready", "buried", "reserved", "delayed"} {
 		if countOf(&v.Tube.Jobs, s) > 0 {
@@ -192,11 +192,11 @@ func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 	}
 }
 
-// A putView is the page that puts a job: the fields of its form, which can start from an
-// existing job.
+// A putView is the page that puts a job. It contains the fields of its form, which can be
+// copied from an existing job.
 type putView struct {
 	url.Values
-	Problem string // why the job was not put
+	Problem string // reason why the job was not put
 }
 
 // putting is the action of putView.
@@ -228,7 +228,7 @@ func putPage(r *request) (*page, error) {
 	return r.putForm(form, ""), nil
 }
 
-// putForm is the page with the values of a form, and the problem if the put failed.
+// putForm returns the page with the values of a form, and the problem if the put failed.
 func (r *request) putForm(form url.Values, problem string) *page {
 	tube := form.Get("tube")
 	p := newPage("put", "Put a job", "tubes", &putView{form, problem})
@@ -244,9 +244,10 @@ func (r *request) putForm(form url.Values, problem string) *page {
 	return p
 }
 
-// fitsField reports whether a field of a form preserves a body. HTML has no NUL and only
-// one end of line.
+// fitsField reports whether a field of a form preserves a body. HTML forms have no NUL
+// and only one kind of line end.
 func fitsField(body []byte) bool { return utf8.Valid(body) && !bytes.ContainsAny(body, "\x00\r") }
 
-// shownBody is the maximum size of a body in a command. Larger bodies are in a file.
+// shownBody is the maximum size of a body that is part of a command. Commands read larger
+// bodies from a file.
 const shownBody = 4 << 10

@@ -14,7 +14,7 @@ import (
 // A tubeTable is a list of tubes.
 type tubeTable struct {
 	listing
-	Matching *uint64 // nil if it is not counted
+	Matching *uint64 // nil if the matching tubes are not counted
 	Counts   *admin.JobCounts
 }
 
@@ -22,7 +22,7 @@ type tubeTable struct {
 type tubeColumn struct {
 	Name string
 	column
-	Usual  bool // it is shown by default
+	Usual  bool // whether it is shown by default
 	Chosen bool
 	cell   func(t *admin.Tube) cell
 }
@@ -35,12 +35,12 @@ func paused(t *admin.Tube) string {
 	return "paused " + duration(t.PauseLeft)
 }
 
-// count returns a cell with a number of a tube.
+// count returns a cell that shows a number of a tube.
 func count(of func(t *admin.Tube) uint64) func(t *admin.Tube) cell {
 	return func(t *admin.Tube) cell { return counted("", of(t)) }
 }
 
-// recentRate returns a cell with a rate of the last minute.
+// recentRate returns a cell that shows a rate over the last minute.
 func recentRate(of func(r *admin.Recent) float64) func(t *admin.Tube) cell {
 	return func(t *admin.Tube) cell {
 		if t.Recent == nil {
@@ -50,10 +50,10 @@ func recentRate(of func(r *admin.Recent) float64) func(t *admin.Tube) cell {
 	}
 }
 
-// greyed is a cell that is grey if it shows zero.
+// greyed returns a cell that is grey if it shows zero.
 func greyed(text string) cell { return cell{Text: text, Class: zeroClass(text)} }
 
-// markedIf is a cell that has a class if a condition holds.
+// markedIf returns a cell that has a class if a condition holds.
 func markedIf(is bool, class string, c cell) cell {
 	if is {
 		c.Class = class
@@ -61,7 +61,7 @@ func markedIf(is bool, class string, c cell) cell {
 	return c
 }
 
-// oldestReady is the time that the next job has been ready.
+// oldestReady returns the time that the next job has been ready.
 func oldestReady(t *admin.Tube) cell {
 	if t.Jobs.Ready == 0 {
 		return greyed("–")
@@ -69,7 +69,7 @@ func oldestReady(t *admin.Tube) cell {
 	return markedIf(t.OldestReady >= int64(health.SlowAfter/time.Second), "late", greyed(duration(t.OldestReady)))
 }
 
-// tubeColumns are the columns after the name, in their order.
+// tubeColumns contains the columns after the name, in order.
 var tubeColumns = []tubeColumn{
 	{"ready", column{Title: "Ready", sort: "-ready"}, true, false, count(func(t *admin.Tube) uint64 { return t.Jobs.Ready })},
 	{"urgent", column{Title: "Urgent", Hint: "Ready jobs with a priority below 1024", sort: "-urgent"}, false, false, count(func(t *admin.Tube) uint64 { return t.Urgent })},
@@ -120,7 +120,7 @@ func offeredColumns(names []string) (all []tubeColumn) {
 	return all
 }
 
-// tubeFilters are the conditions that the page offers.
+// tubeFilters contains the conditions that the page offers.
 var tubeFilters = [][2]string{
 	{"", "All tubes"}, {"buried", "With buried jobs"}, {"unwatched", "Without workers"}, {"ready", "With ready jobs"},
 	{"reserved", "With reserved jobs"}, {"delayed", "With delayed jobs"}, {"limited", "At or near their limit"}, {"paused", "Paused"}, {"waiting", "With waiting workers"},
@@ -173,7 +173,7 @@ type tubesView struct {
 	Q, Has  string
 	Chosen  []string // columns
 	All     []tubeColumn
-	Usual   string // the page with the usual columns
+	Usual   string // link to the page with the usual columns
 	Filters [][2]string
 }
 
@@ -202,7 +202,7 @@ func columnNames(texts []string) (names []string) {
 	return names
 }
 
-// tubeLink returns the URL of a tube, and of its jobs in a state.
+// tubeLink returns the URL of a tube or, with a state, of its jobs in that state.
 func (r *request) tubeLink(name, state string) string {
 	return withQuery(r.site.Base+"tube/"+op.Segment(name), "state", state)
 }

@@ -21,23 +21,23 @@ const (
 	Limit = 256 << 10
 
 	unpackLimit = 8 << 20
-	maxOpened   = 512 << 10 // total bytes of decoded data in a body
+	maxOpened   = 512 << 10 // maximum total size of the decoded data in a body
 	maxDepth    = 64
-	maxHex      = 16 << 10 // bytes displayed in hexadecimal
+	maxHex      = 16 << 10 // maximum number of bytes displayed in hexadecimal
 )
 
 // A View is a representation of a body.
 type View struct {
 	Name, Title string
-	Note        string // how the data was decoded, or the part that is not displayed
+	Note        string // description of the decoding, or of the part that is not displayed
 	Tokens      []Token
 }
 
 // A Token is a piece of text. Class is key, string, number, word, punct, or empty.
 type Token struct{ Class, Text string }
 
-// Views returns the representations of a body, the best first. The last is always text or
-// hex.
+// Views returns the representations of a body, best first. The last one is always text or
+// hexadecimal.
 func Views(body []byte) []View {
 	views := structured(body)
 	inner, packs := unpackAll(body, unpackLimit, &budget{unpackLimit})
@@ -78,8 +78,8 @@ func (v View) in(packs []string) View {
 	return View{strings.Join(packs, "-") + "-" + v.Name, v.Title + " in " + how, note, v.Tokens}
 }
 
-// Visible escapes invisible characters and characters that change the display of others:
-// controls and direction marks.
+// Visible escapes invisible characters, and characters that change the display of other
+// characters: controls and direction marks.
 func Visible(text string) string {
 	if strings.IndexFunc(text, isHidden) < 0 {
 		return text
@@ -150,7 +150,8 @@ func unpack(body []byte, limit int) (inside []byte, how string) {
 	return nil, ""
 }
 
-// maxPacks is the maximum number of nested encodings: gzip can contain itself.
+// maxPacks is the maximum number of nested encodings. There must be a limit, because gzip
+// data can contain itself.
 const maxPacks = 4
 
 // A budget is the number of bytes that can still be decoded for a body. A job of 60 kB
@@ -160,7 +161,7 @@ type budget struct{ left int }
 func newBudget() *budget { return &budget{maxOpened} }
 
 // unpackAll returns the readable data in a body and its encodings, the innermost first.
-// It decodes each encoding up to a limit, within the budget.
+// It decodes each encoding up to a limit, and within the budget.
 func unpackAll(body []byte, limit int, b *budget) (inner []byte, packs []string) {
 	inner = body
 	var all []string
@@ -190,7 +191,8 @@ func isReadable(inside []byte, how string) bool {
 	return isPHP || isJSON(inside) || utf8.Valid(inside) && printable(inside)
 }
 
-// minBase64 is the minimum length of base64. Short words can look like base64.
+// minBase64 is the minimum length of base64. Shorter words can look like base64 by
+// chance.
 const minBase64 = 16
 
 func fromBase64(body []byte) ([]byte, bool) {

@@ -17,7 +17,7 @@ import (
 const (
 	maxDescribed = 64 << 10 // maximum size of a body to describe
 	maxFields    = 40
-	maxValue     = 80 // characters
+	maxValue     = 80 // in characters
 )
 
 // A Field is a value in a body with its path, for example user.id. The path is empty for
@@ -25,8 +25,8 @@ const (
 type Field struct{ Path, Value string }
 
 // Describe returns the attributes that distinguish a job: the class of Laravel, Active
-// Job, Symfony or Sidekiq, or the task of Celery, and its arguments. Without a known
-// framework, the fields are those of the structure, or the text.
+// Job, Symfony or Sidekiq, or the task of Celery, and its arguments. For an unknown
+// format, the fields are the fields of the structure, or the text.
 func Describe(body []byte) (kind string, fields []Field) {
 	kind, arguments, ok := classOf(body)
 	if !ok {
@@ -42,8 +42,8 @@ func Class(body []byte) string {
 	return kind
 }
 
-// classOf returns the class of a job and its arguments. It returns false for a body that
-// is too large or has no structure.
+// classOf returns the class of a job and its arguments. ok is false for a body that is
+// too large or has no structure.
 func classOf(body []byte) (kind string, arguments json.RawMessage, ok bool) {
 	if len(body) > maxDescribed {
 		return "", nil, false
@@ -93,17 +93,16 @@ func Line(text string, n int) string {
 	return text
 }
 
-// Text returns a body as text, decoded if necessary. It returns false if the body is not
-// text.
+// Text returns a body as text, decoded if necessary. ok is false if the body is not text.
 func Text(body []byte) (string, bool) {
 	inner, _ := unpackAll(body, Limit, newBudget())
 	return string(inner[:min(len(inner), Limit)]), utf8.Valid(inner)
 }
 
-// envelope is the class that Symfony wraps messages in.
+// envelope is the class in which Symfony wraps messages.
 const envelope = `Symfony\Component\Messenger\Envelope`
 
-// describe returns the name of a job and the part of its body with the arguments.
+// describe returns the class of a job, and the part of its body with the arguments.
 func describe(text json.RawMessage) (kind string, arguments json.RawMessage) {
 	fields := objectOf(text)
 	if textOf(fields["@class"]) == envelope {
@@ -173,7 +172,7 @@ func callOf(list, named json.RawMessage) json.RawMessage {
 // frameworks.
 var ofTheQueue = regexp.MustCompile(`^(@class|connection|queue|chain(ed|Connection|Queue|CatchCallbacks)|delay|afterCommit|middleware|job|tries|timeout|maxExceptions|backoff|failOnTimeout|shouldBeEncrypted|messageGroup|deduplicator|_aj_\w+|relations|collectionClass)$`)
 
-// appendFields appends the values in JSON with their paths.
+// appendFields appends the values in a JSON text with their paths.
 func appendFields(all []Field, path string, text json.RawMessage) []Field {
 	if len(all) >= maxFields {
 		return all
@@ -246,7 +245,7 @@ func elementsOf(list json.RawMessage) []json.RawMessage { return as[[]json.RawMe
 
 func textOf(raw json.RawMessage) string { return short(as[string](raw)) }
 
-// short returns a name that fits into a line, or "" for any other text.
+// short returns s if it is a name that fits into a line, and otherwise "".
 func short(s string) string {
 	s, _, _ = strings.Cut(s, "@") // Laravel: Illuminate\Queue\CallQueuedHandler@call
 	if len(s) > 120 || strings.ContainsAny(s, " \n") {

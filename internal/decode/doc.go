@@ -1,5 +1,5 @@
 // Package decode decodes the body of a job for display, search and editing. It guesses
-// the format. It never executes or trusts the data, because a body can come from anyone.
+// the format. It never executes or trusts the data, because any client can put a body.
 //
 //	for _, v := range decode.Views(body) { ... v.Title, v.Tokens ... }
 //	kind, fields := decode.Describe(body)       // attributes of the job

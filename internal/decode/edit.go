@@ -16,12 +16,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/jsonscan"
 )
 
-// ErrShape reports that an edited body cannot be packed again.
+// ErrShape means that an edited body cannot be encoded again.
 var ErrShape = errors.New("PHP data: you can change values, but no keys and no types")
 
 // Edit returns a body as editable text, and its format. Encodings are removed. The format
-// is JSON, also for PHP's serialize and for structures inside strings, or text. It
-// returns false for anything else.
+// is JSON, including PHP's serialize and structures inside strings, or text. ok is false
+// for all other bodies.
 func Edit(body []byte) (text, as string, ok bool) {
 	if len(body) > Limit {
 		return "", "", false
@@ -71,7 +71,7 @@ func sameJSON(a, b string) bool {
 	return x != nil && bytes.Equal(x, compact([]byte(b)))
 }
 
-// packAgain encodes data, with the innermost encoding first.
+// packAgain encodes data, starting with the innermost encoding.
 func packAgain(body, inner []byte, packs []string) []byte {
 	for _, name := range packs {
 		var out bytes.Buffer
@@ -81,14 +81,14 @@ func packAgain(body, inner []byte, packs []string) []byte {
 			z = gzip.NewWriter(&out)
 		case "zlib":
 			z = zlib.NewWriter(&out)
-		default: // only the outermost has a known alphabet; the others use the standard one
+		default: // only the outermost encoding has a known alphabet; the others use the standard alphabet
 			encoding := base64.StdEncoding
 			if bytes.ContainsAny(body, "-_") && !bytes.ContainsAny(body, "+/") {
 				encoding = base64.URLEncoding
 			}
 			z = base64.NewEncoder(encoding, &out)
 		}
-		z.Write(inner) // writes to memory: cannot fail
+		z.Write(inner) // a write to memory cannot fail
 		z.Close()
 		inner = out.Bytes()
 	}
@@ -191,8 +191,8 @@ func memberName(key json.RawMessage, n int) string {
 	return s
 }
 
-// pack writes a scalar in PHP's format. raw is the original, shown its JSON, and edited
-// the new JSON.
+// pack writes a scalar in PHP's format. raw is the original text, shown its JSON, and
+// edited the new JSON.
 func (p *phpReader) pack(raw, shown []byte, edited json.RawMessage) bool {
 	if sameJSON(string(shown), string(edited)) {
 		p.packed.Write(raw)

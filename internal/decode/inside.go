@@ -10,8 +10,8 @@ import (
 // maxInside is the maximum depth of strings inside strings.
 const maxInside = 4
 
-// withInside returns JSON in which strings with JSON or PHP's serialize, possibly
-// encoded, are replaced by their content. It reports whether there was such a string.
+// withInside replaces strings that contain JSON or PHP's serialize, possibly encoded,
+// with their content. It reports whether there was such a string.
 func withInside(text []byte, depth int, b *budget) ([]byte, bool) {
 	compacted := compact(text)
 	if len(text) > Limit || compacted == nil {
@@ -53,8 +53,8 @@ func opened(text []byte, depth int, b *budget) ([]byte, bool) {
 	return shown, ok
 }
 
-// structureOf returns a text as JSON. The text is JSON or PHP's serialize, possibly with
-// slashes, or in base64, gzip or zlib.
+// structureOf converts a text to JSON. The text can be JSON or PHP's serialize, possibly
+// with slashes, or encoded in base64, gzip or zlib.
 func structureOf(text []byte, b *budget) ([]byte, bool) {
 	text, _ = unpackAll(text, Limit, b)
 	if isJSON(text) {

@@ -6,8 +6,8 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// fromMessagePack converts a map or an array of MessagePack to JSON, with bytes in
-// base64. Text is not MessagePack, because it starts with a byte below 0x80.
+// fromMessagePack converts a MessagePack map or array to JSON, with bytes in base64. Text
+// is never such data, because it starts with a byte below 0x80.
 func fromMessagePack(body []byte) ([]byte, bool) {
 	if len(body) < 2 || len(body) > unpackLimit {
 		return nil, false
@@ -20,7 +20,7 @@ func fromMessagePack(body []byte) ([]byte, bool) {
 	return out, err == nil && len(rest) == 0 && isJSON(out)
 }
 
-// limited accepts up to unpackLimit bytes. JSON can be several times as long as
+// A limited is a buffer of up to unpackLimit bytes. JSON can be several times as long as
 // MessagePack.
 type limited []byte
 

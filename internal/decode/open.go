@@ -5,9 +5,9 @@ import (
 	"encoding/base64"
 )
 
-// Open returns a body as searches see it: without its encoding, and with the content of
-// PHP, JSON or base64 strings in their place, as JSON or text. It returns nil if there is
-// nothing to decode. For most bodies, Open finds that out without decoding.
+// Open returns a body in the form that searches examine: decoded, and with PHP, JSON or
+// base64 strings replaced by their content, as JSON or text. It returns nil if there is
+// nothing to decode. For most bodies, Open detects this without decoding.
 func Open(body []byte) []byte {
 	if len(body) < 4 || len(body) > Limit || !mayOpen(body) {
 		return nil

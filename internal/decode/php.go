@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// fromPHP converts PHP's serialize to JSON: arrays, and objects with their properties.
-// Classes are only names.
+// fromPHP converts arrays and objects in PHP's serialize format to JSON. It treats
+// classes only as names.
 func fromPHP(body []byte) ([]byte, bool) {
 	body = bytes.TrimSpace(body)
 	if len(body) < 4 || len(body) > unpackLimit || !strings.Contains("aOCE", string(body[:1])) || body[1] != ':' {
@@ -22,7 +22,7 @@ func fromPHP(body []byte) ([]byte, bool) {
 	return p.out.Bytes(), true
 }
 
-// A phpReader reads values and writes JSON. For edited JSON it writes PHP's format.
+// A phpReader reads values and writes JSON. With edited JSON, it writes PHP's format.
 type phpReader struct {
 	in     []byte
 	out    bytes.Buffer
@@ -30,7 +30,7 @@ type phpReader struct {
 	inside int // number of enclosing strings; see packStructure
 }
 
-// until reads up to a character and skips the character.
+// until reads up to a character, and skips that character.
 func (p *phpReader) until(end byte) (string, bool) {
 	i := bytes.IndexByte(p.in, end)
 	if i < 0 || i > 64 {
@@ -49,8 +49,8 @@ func (p *phpReader) skip(text string) bool {
 	return ok
 }
 
-// count reads a number and the following colon. It refuses numbers larger than the rest
-// of the data.
+// count reads a number and the following colon. It rejects numbers that are larger than
+// the length of the remaining data.
 func (p *phpReader) count() (int, bool) {
 	text, ok := p.until(':')
 	n, err := strconv.Atoi(text)
@@ -154,8 +154,8 @@ func (p *phpReader) number(kind byte) bool {
 	return true
 }
 
-// members reads COUNT:{KEY VALUE ...}. For an object, the class precedes it. Edited JSON
-// has the same members.
+// members reads COUNT:{KEY VALUE ...}. In an object, the class precedes it. Edited JSON
+// must have the same members.
 func (p *phpReader) members(edited json.RawMessage, depth int) bool {
 	whole, class := p.in, ""
 	ok := p.skip("a:") // a separate statement: otherwise Go could call it before it reads p.in
@@ -200,15 +200,16 @@ func (p *phpReader) members(edited json.RawMessage, depth int) bool {
 	return p.skip("}")
 }
 
-// keep copies the data since then to the result, if the value belongs to edited JSON.
+// keep copies the data read since the given point to the result, if the value belongs to
+// edited JSON.
 func (p *phpReader) keep(since []byte, edited json.RawMessage) {
 	if edited != nil {
 		p.packed.Write(since[:len(since)-len(p.in)])
 	}
 }
 
-// key reads a key: a number or a string. A property that is not public has its class
-// between zero bytes before its name.
+// key reads a key: a number or a string. The name of a property that is not public
+// follows its class, which is between zero bytes.
 func (p *phpReader) key() bool {
 	switch {
 	case p.skip("i:"):
@@ -238,6 +239,6 @@ func jsonText(s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.Encode(s) // a string: cannot fail
+	e.Encode(s) // a string cannot fail
 	return bytes.TrimSpace(b.Bytes())
 }

@@ -12,9 +12,10 @@ import (
 // maxClass is the maximum length of a class of errors, in bytes.
 const maxClass = 100
 
-// ErrorClass returns the class of an error from its text, or an empty string: the part
-// before ": " or the whole text, if that is a single name with a capital, such as
-// "SMTPAuthenticationError", "Net::ReadTimeout" or "App\\Exceptions\\Declined".
+// ErrorClass returns the class of an error from its text, or an empty string. The class
+// is the part before ": ", or else the whole text, if that is a single name with a
+// capital, such as "SMTPAuthenticationError", "Net::ReadTimeout" or
+// "App\\Exceptions\\Declined".
 func ErrorClass(reason string) string {
 	class, _, _ := strings.Cut(reason, ": ")
 	letters, capitals := 0, 0
@@ -35,19 +36,19 @@ func ErrorClass(reason string) string {
 	return class
 }
 
-// errorNames are the names of an error's class and message in bodies.
+// errorNames contains the member names of an error's class and message in bodies.
 var errorNames = [][2]string{
 	{"error_class", "error_message"},       // Sidekiq
 	{"exceptionClass", "exceptionMessage"}, // Symfony
 	{"exc_type", "exc_message"},            // Celery
-	{"exception", "exception"},             // Laravel: both, before the stack
+	{"exception", "exception"},             // Laravel: a single member with both, before the stack
 }
 
 // maxReason is the maximum length of a reason, in characters.
 const maxReason = 199
 
-// Reason returns the error that a body carries, as "class: message" in one line, or an
-// empty string. It does not look into compressed data and base64.
+// Reason returns the error in a body, as "class: message" in one line, or an empty
+// string. It does not decode compressed data or base64.
 func Reason(body []byte) string {
 	names := func(n [2]string) bool { return bytes.Contains(body, []byte(n[0])) }
 	if len(body) > maxDescribed || !slices.ContainsFunc(errorNames, names) {
@@ -61,7 +62,7 @@ func Reason(body []byte) string {
 	return Line(reasonIn(data), maxReason)
 }
 
-// reasonIn looks for the class and message of an error in the objects of a value.
+// reasonIn searches the objects in a value for the class and the message of an error.
 func reasonIn(data any) string {
 	switch data := data.(type) {
 	case map[string]any:

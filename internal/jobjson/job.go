@@ -1,5 +1,6 @@
-// Package jobjson is the JSON format of jobs in the output of commands, in exports, in
-// the dump of a journal, and in the JSON API. doc/cli.md describes it for users.
+// Package jobjson implements the JSON format of jobs in the output of commands, in
+// exports, in the dump of a journal, and in the JSON API. doc/cli.md describes it for
+// users.
 package jobjson
 
 import (
@@ -28,7 +29,7 @@ const ShownBody = 1 << 20
 type Job = admin.Job
 
 // FailureOf returns the end of a job's last attempt in JSON, or nil if ok is false. It
-// contains the time of the burial only if buried is set.
+// contains the time of the burial only if buried is true.
 func FailureOf(f engine.Failure, ok, buried bool) *admin.Failure {
 	if !ok {
 		return nil
@@ -49,8 +50,8 @@ func FailureOf(f engine.Failure, ok, buried bool) *admin.Failure {
 	return shown
 }
 
-// SetBody sets the body of a job. If the last attempt has no reason from its worker, the
-// error that the body carries is the reason.
+// SetBody sets the body of a job. If the last attempt has no reason from its worker,
+// SetBody uses the error in the body as the reason.
 func SetBody(j *Job, body []byte) {
 	j.SetBody(body)
 	if j.Failure != nil && j.Failure.Reason != "" {
@@ -65,7 +66,7 @@ func SetBody(j *Job, body []byte) {
 }
 
 // DelayAgain returns the delay in seconds for a new put of the job. A negative TimeLeft
-// is unknown.
+// means that the delay is unknown.
 func DelayAgain(j *Job) uint32 {
 	switch {
 	case j.State != "" && j.State != "delayed":
@@ -73,10 +74,10 @@ func DelayAgain(j *Job) uint32 {
 	case j.State == "" || j.TimeLeft < 0:
 		return j.Delay
 	}
-	return uint32(min(max(j.TimeLeft, 1), 1<<32-1)) // the last second is not over
+	return uint32(min(max(j.TimeLeft, 1), 1<<32-1)) // in its last second, the delay is not over
 }
 
-// Read parses a job to put. Missing members have the values of defaults. A body is
+// Read parses a job to put. Missing members have their values from defaults. A body is
 // required. Members that the server sets, such as id, are accepted and ignored.
 func Read(object []byte, defaults Job) (Job, error) {
 	j := defaults
@@ -92,7 +93,7 @@ func Read(object []byte, defaults Job) (Job, error) {
 	case j.State != "" && !slices.Contains(op.States, j.State):
 		return j, fmt.Errorf("state: want one of %q", op.States)
 	}
-	j.TTR = max(j.TTR, 1) // like all servers
+	j.TTR = max(j.TTR, 1) // as in all servers
 	j.Size = int64(len(j.Bytes()))
 	return j, nil
 }
