@@ -3,6 +3,7 @@ package sim
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -59,12 +60,7 @@ func livesOfClients(t *testing.T, name string, seed uint64, connect func(*rand.R
 		}
 		a.serve(round)
 		w.fsys.Set()
-		if w.dark() || w.rng.IntN(2) == 0 {
-			w.powerCut()
-		} else {
-			w.disk.CutAt(0)
-			w.kill()
-		}
+		w.end()
 	}
 	w.mustBoot()
 	a.audit()
@@ -94,8 +90,7 @@ func (a *account) serve(round int) {
 	}
 	srv := server.New(a.world.broker, opt)
 	l := a.connect(newRand(rng.Uint64()))
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	defer a.world.serve(srv, l)()
 	var wg sync.WaitGroup
 	for i := range 4 {
 		c := newClient(a, l, newRand(a.world.rng.Uint64()), fmt.Sprintf("%d.%d", round, i))
@@ -121,13 +116,18 @@ func (a *account) serve(round int) {
 			a.world.fatalf("%v", err)
 		}
 	}
-	if err := srv.Shutdown(context.Background()); err != nil {
-		a.world.fatalf("shutdown: %v", err)
+}
+
+// serve serves clients until stop is called.
+func (w *world) serve(srv *server.Server, l net.Listener) (stop func()) {
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	return func() {
+		if err := errors.Join(srv.Shutdown(context.Background()), <-served); err != nil {
+			w.fatalf("shutdown: %v", err)
+		}
+		synctest.Wait()
 	}
-	if err := <-served; err != nil {
-		a.world.fatalf("serve: %v", err)
-	}
-	synctest.Wait()
 }
 
 // audit compares the account with the jobs of a server that has just started.

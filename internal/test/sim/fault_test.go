@@ -90,7 +90,7 @@ func (w *world) workWithFaults(fault faultfs.Fault, turns int) {
 	for range turns {
 		if err := w.turn(3); err != nil {
 			w.mustBeOf(fault, err)
-			if !w.log.hasErrors() {
+			if !w.logged("level=ERROR") {
 				w.fatalf("a turn failed and nothing was logged: %v", err)
 			}
 		}
@@ -139,7 +139,7 @@ func (w *world) heals() {
 	if err != nil || outcome != engine.OK {
 		w.fatalf("a put after the disk recovered: %v, %v", outcome, err)
 	}
-	if w.log.has("journal write failed") && !w.log.has("journal recovered") {
+	if w.logged("journal write failed") && !w.logged("journal recovered") {
 		w.fatalf("the log has no message that the journal recovered")
 	}
 	had := w.state()

@@ -136,14 +136,14 @@ func TestOthersFillDisk(t *testing.T) {
 		for range 5 {
 			w.disk.SetLimit(1)
 			w.fill(500)
-			if !w.log.has("no room for the journal") {
+			if !w.logged("no room for the journal") {
 				w.fatalf("the log has no message that the disk is full")
 			}
 			w.deleteAll(none)
 			w.disk.SetLimit(0)
 			w.live(30)
 		}
-		if !w.log.has("journal has room again") {
+		if !w.logged("journal has room again") {
 			w.fatalf("the log has no message that there is room again")
 		}
 		w.kill()

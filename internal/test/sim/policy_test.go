@@ -309,12 +309,7 @@ func livesUnique(t *testing.T, name string, seed uint64, hasty bool) (duplicates
 				w.disk.SetLimit(int64(w.rng.IntN(2)))
 			}
 		}
-		if w.dark() || w.rng.IntN(2) == 0 {
-			w.powerCut()
-		} else {
-			w.disk.CutAt(0)
-			w.kill()
-		}
+		w.end()
 	}
 	return duplicates, 0
 }

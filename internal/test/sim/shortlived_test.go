@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -56,8 +55,7 @@ func (a *account) serveShortLived(round int) (failed int) {
 	w := a.world
 	srv := server.New(w.broker, server.Options{})
 	l := memnet.Listen()
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	stop := w.serve(srv, l)
 	over := make(chan struct{})
 	var clients, disk sync.WaitGroup
 	faults := newRand(w.rng.Uint64())
@@ -75,13 +73,7 @@ func (a *account) serveShortLived(round int) (failed int) {
 	clients.Wait()
 	close(over)
 	disk.Wait()
-	if err := srv.Shutdown(context.Background()); err != nil {
-		w.fatalf("shutdown: %v", err)
-	}
-	if err := <-served; err != nil {
-		w.fatalf("serve: %v", err)
-	}
-	synctest.Wait()
+	stop()
 	return failed
 }
 

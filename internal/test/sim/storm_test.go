@@ -85,7 +85,7 @@ func (w *world) anyFault() faultfs.Fault {
 func (w *world) storm(turns int) {
 	w.t.Helper()
 	for range turns {
-		if err := w.turn(1 + w.rng.IntN(4)); err != nil && !w.log.hasErrors() {
+		if err := w.turn(1 + w.rng.IntN(4)); err != nil && !w.logged("level=ERROR") {
 			w.fatalf("a turn failed and nothing was logged: %v", err)
 		}
 		w.rest()

@@ -1,13 +1,11 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/schedule"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
@@ -31,7 +30,7 @@ type world struct {
 	disk   *memfs.FS
 	fsys   *faultfs.FS // the server's file system, on disk
 	opt    journal.Options
-	log    *logbook
+	log    *exectest.Log
 	habits habits
 	lit    time.Time // the latest time before which the power was on
 
@@ -47,7 +46,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, name string, seed uint64, opt journal.Options) *world {
-	w := &world{t: t, name: name, rng: newRand(seed), disk: memfs.New(), opt: opt, habits: habits{largest: 300, many: 60}, log: new(logbook), history: newHistory()}
+	w := &world{t: t, name: name, rng: newRand(seed), disk: memfs.New(), opt: opt, habits: habits{largest: 300, many: 60}, log: new(exectest.Log), history: newHistory()}
 	w.fsys = faultfs.New(w.disk)
 	return w
 }
@@ -78,7 +77,7 @@ func (w *world) start() (*state, error) {
 	start := time.Now()
 	w.epoch = start.UnixNano()
 	opt := w.opt
-	opt.Epoch, opt.Logger = w.epoch, slog.New(w.log)
+	opt.Epoch, opt.Logger = w.epoch, slog.New(slog.NewTextHandler(w.log, nil))
 	w.journal = journal.New(opt)
 	eng := engine.New(engine.Options{Logged: true, Admit: w.journal.Admit, Policies: w.policies, Epoch: w.epoch, CompileSchedule: schedule.CompileText})
 	if _, err := w.journal.Open(w.fsys, dir, eng); err != nil {
@@ -197,6 +196,16 @@ func (w *world) powerCut() {
 	w.crash()
 }
 
+// end kills the server, or cuts the power.
+func (w *world) end() {
+	if w.dark() || w.rng.IntN(2) == 0 {
+		w.powerCut()
+	} else {
+		w.disk.CutAt(0)
+		w.kill()
+	}
+}
+
 // crash replaces the disk by the data that survives a power cut.
 func (w *world) crash() {
 	w.history.powerCut(w.lit, w.opt.Sync)
@@ -216,42 +225,5 @@ func (w *world) stats() (st journal.Stats) {
 	return st
 }
 
-// A logbook stores the server's log and counts the errors.
-type logbook struct {
-	mu     sync.Mutex
-	errors int
-	lines  []string
-}
-
-func (l *logbook) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logbook) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *logbook) WithGroup(string) slog.Handler            { return l }
-
-func (l *logbook) Handle(_ context.Context, r slog.Record) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r.Level >= slog.LevelError {
-		l.errors++
-	}
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool {
-		line += " " + a.String()
-		return true
-	})
-	l.lines = append(l.lines, line)
-	return nil
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Join(l.lines, "\n")
-}
-
-func (l *logbook) has(text string) bool { return strings.Contains(l.String(), text) }
-
-func (l *logbook) hasErrors() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.errors > 0
-}
+// logged reports whether the server's log contains a text.
+func (w *world) logged(text string) bool { return strings.Contains(w.log.String(), text) }
