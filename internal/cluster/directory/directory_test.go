@@ -7,9 +7,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
@@ -170,6 +172,22 @@ func TestToken(t *testing.T) {
 	}
 	if left, err := os.ReadDir(d.path(tokensDir)); err != nil || len(left) != 0 {
 		t.Errorf("files are left: %v, %v", left, err)
+	}
+}
+
+// Redeem syncs the directory, so that the token stays used up after a power failure.
+func TestRedeemIsDurable(t *testing.T) {
+	dir := t.TempDir()
+	token, err := begin(t, dir).NewToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(faultfs.New(vfs.OS, faultfs.Fault{Op: faultfs.SyncDir}), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Redeem(token.Secret, time.Now()); !errors.Is(err, syscall.EIO) {
+		t.Errorf("the directory cannot be synced, and Redeem returns %v", err)
 	}
 }
 

@@ -66,7 +66,7 @@ func (d *Directory) Redeem(secret string, now time.Time) error {
 	if err := d.forgetTokens(now); err != nil {
 		return err
 	}
-	err := os.Remove(d.tokenFile(secret))
+	err := d.fsys.Remove(d.tokenFile(secret))
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrToken
 	}
