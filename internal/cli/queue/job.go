@@ -57,30 +57,13 @@ func withStats(ctx context.Context, c *client.Conn, a *admin.Client, id uint64, 
 	return job, ignoreNotFound(err)
 }
 
-// describe returns the attributes of a job and its counters above zero on one line.
+// describe returns the attributes of a job on one line, and the end of its last attempt.
 func describe(j *jobjson.Job) string {
 	if j.Tube == "" {
 		return fmt.Sprintf("job %d", j.ID)
 	}
-	text := fmt.Sprintf("job %d in tube %s: %s, priority %d, age %s, TTR %s", j.ID, j.Tube, j.State, j.Priority, cliutil.OfSeconds(j.Age), cliutil.OfSeconds(j.TTR))
-	switch left := cliutil.OfSeconds(j.TimeLeft); client.State(j.State) {
-	case client.StateDelayed:
-		text += fmt.Sprintf(", ready in %s", left)
-	case client.StateReserved:
-		text += fmt.Sprintf(", %s left", left)
-	}
-	for _, c := range []struct {
-		what  string
-		times uint64
-	}{{"reserved", j.Reserves}, {"timed out", j.Timeouts}, {"released", j.Releases}, {"buried", j.Buries}, {"kicked", j.Kicks}} {
-		switch c.times {
-		case 0:
-		case 1:
-			text += fmt.Sprintf(", %s once", c.what)
-		default:
-			text += fmt.Sprintf(", %s %d times", c.what, c.times)
-		}
-	}
+	text := fmt.Sprintf("job %d in tube %s: %s, priority %d, age %s, TTR %s, time left %s, reserves %d, timeouts %d, releases %d, buries %d, kicks %d",
+		j.ID, j.Tube, j.State, j.Priority, cliutil.OfSeconds(j.Age), cliutil.OfSeconds(j.TTR), cliutil.OfSeconds(j.TimeLeft), j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks)
 	if j.Failure != nil {
 		text += describeFailure(j.Failure)
 	}
@@ -147,9 +130,9 @@ func (s *session) eachID(ctx context.Context, args []string, done string, f func
 	return s.eachOf(ctx, ids, done, f)
 }
 
-// eachOf calls f for each id, continues after jobs that are not found, and reports those
-// at the end. done is the result for the others in one word. If it is empty, no count is
-// printed.
+// eachOf calls f for each id. It continues after jobs that are not found, and returns
+// their errors. done is the result for the others in one word. If it is empty, no count
+// is printed.
 func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(uint64) error) error {
 	n := uint64(0)
 	var missing []error
@@ -168,14 +151,5 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 			return err
 		}
 	}
-	if len(missing) < 2 {
-		return errors.Join(missing...)
-	}
-	for _, err := range missing {
-		s.Note("%v", err)
-	}
-	if done == "" {
-		return exit.NotFoundError("%d of %d jobs not found", len(missing), len(ids))
-	}
-	return exit.NotFoundError("%d of %d jobs not %s", len(missing), len(ids), done)
+	return errors.Join(missing...)
 }

@@ -3,7 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
-	"slices"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,9 +14,8 @@ import (
 )
 
 const jobsLong = `List the jobs of a tube, or with --find the matching jobs of all tubes, with the start of each
-body. Jobs are sorted by state: ready jobs in
-the order of reservation, reserved and delayed jobs by the time left, and buried jobs in the
-order of burial. HOLDER is the connection that holds a reserved job; see 'beanpole
+body. Jobs are sorted by state: ready jobs in the order of reservation, reserved and delayed
+jobs by the time left, and buried jobs in the order of burial. HOLDER is the connection that holds a reserved job; see 'beanpole
 connections'. REASON is the error of the last attempt, or how the attempt ended.
 
 With --json, each line is a job with its body. Bodies above 1 MiB are left out; 'beanpole
@@ -38,23 +37,14 @@ func newJobs() *cobra.Command {
 	var limit uint
 	s := new(session)
 	cmd := s.adminCommand("jobs", "[TUBE]", "list the jobs of a tube, or find jobs", jobsLong, func(ctx context.Context, a *admin.Client, args []string) error {
-		if query != "" {
-			for _, name := range s.tubeNames(args) {
-				query += " tube:" + name
-			}
-			if s.states != nil {
-				query += " state:" + strings.Join(s.states, ",")
-			}
-			return s.find(ctx, a, query, int(limit))
-		}
 		tube, err := s.oneTube(args)
-		if err != nil {
+		if err != nil && (query == "" || !errors.Is(err, errNoTube)) {
 			return err
 		}
-		if s.states == nil {
-			s.states = op.States
+		if s.states != nil {
+			query += " state:" + strings.Join(s.states, ",")
 		}
-		return s.listJobs(ctx, a, tube, int(limit))
+		return s.find(ctx, a, tube, query, int(limit))
 	})
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body\n  beanpole jobs --find 'user.id:17 tries>=3' --state buried"
 	s.defineTube(cmd, "list the jobs of `TUBE`, instead of the argument")
@@ -64,118 +54,63 @@ func newJobs() *cobra.Command {
 	return cmd
 }
 
-// listJobs prints the jobs of a tube in the given states.
-func (s *session) listJobs(ctx context.Context, a *admin.Client, tube string, limit int) error {
+// find prints the jobs of a tube, or of all tubes, that match q.
+func (s *session) find(ctx context.Context, a *admin.Client, tube, q string, limit int) error {
 	const page = 1000
-	list := jobList{session: s, ofOne: true}
-	for _, state := range s.states {
-		in := admin.ListJobs{OfTube: admin.OfTube{Tube: tube}, State: state, Bodies: true, Limit: page}
-		for more := true; more; more = in.Cursor != "" {
-			if limit > 0 {
-				in.Limit = min(page, limit+1-list.n)
-			}
-			jobs, err := a.ListJobs(ctx, &in)
-			if err != nil {
-				return err
-			}
-			for i := range jobs.Jobs {
-				if list.n == limit && limit > 0 {
-					s.Note("more jobs exist; --limit 0 lists all")
-					return list.print()
-				}
-				if err := list.add(&jobs.Jobs[i]); err != nil {
-					return err
-				}
-			}
-			in.Cursor = jobs.Next
-		}
-	}
-	return list.print()
-}
-
-// find prints the jobs that match.
-func (s *session) find(ctx context.Context, a *admin.Client, q string, limit int) error {
-	const page = 1000
-	b := cliutil.NewBar(s.Err, "jobs")
+	b := cliutil.NewProgress(s.Err)
 	defer b.End()
-	list, in := jobList{session: s}, admin.SearchAll{Search: admin.Search{Q: &q}, Limit: page}
-	for more := true; more; more = in.Cursor != "" && (limit == 0 || list.n < limit) {
+	var rows [][]any
+	n := 0
+	in := admin.SearchTube{OfTube: admin.OfTube{Tube: tube}, SearchAll: admin.SearchAll{Search: admin.Search{Q: &q}, Limit: page}}
+	for more := true; more; more = in.Cursor != "" && (limit == 0 || n < limit) {
 		if limit > 0 {
-			in.Limit = min(page, limit-list.n)
+			in.Limit = min(page, limit-n)
 		}
-		found, err := a.SearchAll(ctx, &in)
+		var found admin.Found
+		var err error
+		if tube == "" {
+			found, err = a.SearchAll(ctx, &in.SearchAll)
+		} else {
+			found, err = a.SearchTube(ctx, &in)
+		}
 		if err != nil {
 			return err
 		}
+		n += len(found.Jobs)
 		for i := range found.Jobs {
-			if err := list.add(&found.Jobs[i]); err != nil {
+			if !s.JSON {
+				rows = append(rows, jobRow(&found.Jobs[i]))
+			} else if err := s.PrintJSON(&found.Jobs[i]); err != nil {
 				return err
 			}
 		}
 		if in.Cursor = found.Next; found.Total != nil {
-			b.Show(found.Looked, *found.Total, list.n)
+			b.Show(found.Looked, *found.Total)
 		}
 	}
 	b.End()
 	if in.Cursor != "" {
 		s.Note("more jobs might match; --limit 0 lists all")
 	}
-	return list.print()
-}
-
-// A jobList prints jobs: as JSON at once, or as a table when print is called.
-type jobList struct {
-	*session
-	ofOne bool // whether all jobs are in one tube
-	n     int  // number of jobs
-	held  bool // whether a job has a holder
-	fails bool // whether a job has a reason
-	rows  [][]any
-}
-
-func (l *jobList) add(j *admin.Job) error {
-	l.n++
-	if l.JSON {
-		return l.PrintJSON(j)
+	if s.JSON {
+		return nil
 	}
-	var left, holder any
+	return cliutil.PrintTable(s.Out, "ID TUBE:8 STATE PRI AGE LEFT HOLDER TRIES REASON:10 BYTES BODY:10", rows)
+}
+
+// jobRow returns the row of a job in a table.
+func jobRow(j *admin.Job) []any {
+	var left, holder, reason any
 	if j.State == "delayed" || j.State == "reserved" {
 		left = cliutil.OfSeconds(j.TimeLeft)
 	}
 	if j.ReservedBy > 0 {
-		holder, l.held = j.ReservedBy, true
+		holder = j.ReservedBy
 	}
-	var reason any
 	if j.Failure != nil {
-		text := beginning([]byte(cmp.Or(j.Failure.Reason, j.Failure.Policy, j.Failure.End)))
-		reason, l.fails = text, l.fails || text != ""
+		reason = beginning([]byte(cmp.Or(j.Failure.Reason, j.Failure.Policy, j.Failure.End)))
 	}
-	l.rows = append(l.rows, []any{j.ID, j.Tube, j.State, j.Priority, cliutil.OfSeconds(j.Age), left, holder, j.Reserves, reason, j.Size, beginning(j.Bytes())})
-	return nil
-}
-
-// print prints the table without the columns that would be the same for all jobs.
-func (l *jobList) print() error {
-	if l.JSON {
-		return nil
-	}
-	titles := strings.Fields("ID TUBE:8 STATE PRI AGE LEFT HOLDER TRIES REASON:10 BYTES BODY:10")
-	omit := func(column int) {
-		titles = slices.Delete(titles, column, column+1)
-		for i := range l.rows {
-			l.rows[i] = slices.Delete(l.rows[i], column, column+1)
-		}
-	}
-	if !l.fails {
-		omit(8)
-	}
-	if !l.held {
-		omit(6)
-	}
-	if l.ofOne {
-		omit(1)
-	}
-	return cliutil.PrintTable(l.Out, strings.Join(titles, " "), l.rows)
+	return []any{j.ID, j.Tube, j.State, j.Priority, cliutil.OfSeconds(j.Age), left, holder, j.Reserves, reason, j.Size, beginning(j.Bytes())}
 }
 
 // bodyWidth is the maximum number of characters of a body in a table.

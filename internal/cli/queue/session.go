@@ -156,13 +156,13 @@ func (s *session) printChanged(done string, changed uint64, err error) error {
 // runTask runs a task on the server, shows its progress and returns the number of jobs
 // that it changed. If ctx ends, it cancels the task.
 func (s *session) runTask(ctx context.Context, a *admin.Client, in *admin.StartTask) (uint64, error) {
-	b := cliutil.NewBar(s.Err, "jobs")
+	b := cliutil.NewProgress(s.Err)
 	defer b.End()
 	unstoppable := context.WithoutCancel(ctx) // for the id of the task, and to cancel the task
 	task, err := a.StartTask(unstoppable, in)
 	of := admin.OfTask{Task: task.ID}
 	for err == nil && task.Ended == "" {
-		b.Show(task.Done, task.Found, int(task.Done))
+		b.Show(task.Done, task.Found)
 		if task, err = a.GetTask(ctx, &admin.GetTask{OfTask: of, Wait: 1}); ctx.Err() != nil {
 			if err := a.CancelTask(unstoppable, &of); err != nil && admin.StatusOf(err) != http.StatusConflict { // it has ended
 				return 0, fmt.Errorf("cancel task %d: %w", of.Task, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -60,22 +59,17 @@ func newImport() *cobra.Command {
 	var tube string
 	s := new(session)
 	cmd := s.adminCommand("import", "[FILE]", "put the jobs of an export", importLong, func(ctx context.Context, a *admin.Client, args []string) (err error) {
-		r := &progressReader{Reader: s.In}
+		r := s.In
 		if len(args) > 0 {
 			f, err := os.Open(args[0])
 			if err != nil {
 				return exit.UsageError("%w", err)
 			}
 			defer f.Close()
-			if info, err := f.Stat(); err == nil {
-				r.size = info.Size()
-			}
-			r.Reader = f
+			r = f
 		} else {
 			s.noteTerminal()
 		}
-		r.bar = cliutil.NewBar(s.Err, "bytes")
-		defer r.bar.End()
 		in := admin.ImportAll{Lines: bufio.NewReader(r)}
 		var done admin.Imported
 		if tube == "" {
@@ -83,7 +77,6 @@ func newImport() *cobra.Command {
 		} else if err = client.CheckTube(tube); err == nil {
 			done, err = a.ImportTube(ctx, &admin.ImportTube{OfTube: admin.OfTube{Tube: tube}, ImportAll: in})
 		}
-		r.bar.End()
 		if p, ok := errors.AsType[*admin.Problem](err); ok && p.Done != nil {
 			return fmt.Errorf("%w; %s were put", err, cliutil.Count(*p.Done, "job"))
 		} else if err != nil {
@@ -95,18 +88,4 @@ func newImport() *cobra.Command {
 	cmd.Flags().StringVarP(&tube, "tube", "t", "", "put all jobs into `TUBE` (default each into its own)")
 	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails only for an undefined flag
 	return cmd
-}
-
-// A progressReader shows how much of a file was read.
-type progressReader struct {
-	io.Reader
-	bar        *cliutil.Bar
-	read, size int64 // size is zero if it is unknown
-}
-
-func (r *progressReader) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	r.read += int64(n)
-	r.bar.Show(uint64(r.read), uint64(r.size), int(r.read))
-	return n, err
 }

@@ -35,12 +35,12 @@ func newWait() *cobra.Command {
 		if err := s.Connect(ctx); err != nil {
 			return err
 		}
-		b := cliutil.NewBar(s.Err, "jobs done")
+		b := cliutil.NewProgress(s.Err)
 		defer b.End()
 		for first := uint64(0); ; {
 			left, err := jobsLeft(ctx, s.Conn, names, opt.buried)
 			first = max(first, left)
-			b.Show(first-left, first, int(first-left))
+			b.Show(first-left, first)
 			switch {
 			case err != nil:
 				return err
