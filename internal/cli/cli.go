@@ -85,7 +85,8 @@ func newRoot(version string) *cobra.Command {
 	root.AddCommand(backup)
 	addManual(root)
 	root.SetHelpCommand(newHelp(root))
-	addCompletion(root, others)
+	root.SetCompletionCommandGroupID(others)
+	root.InitDefaultCompletionCmd()
 	root.AddCommand(newTopics()...)
 	return root
 }

@@ -14,7 +14,7 @@ func TestHelpStartsWithUsageAndExamples(t *testing.T) {
 	var check func(cmd *cobra.Command, path []string)
 	check = func(cmd *cobra.Command, path []string) {
 		for _, c := range cmd.Commands() {
-			if slices.Contains([]string{"help"}, c.Name()) || !c.IsAvailableCommand() {
+			if slices.Contains([]string{"help", "completion"}, c.Name()) || !c.IsAvailableCommand() {
 				continue
 			}
 			path := append(slices.Clone(path), c.Name())

@@ -43,7 +43,7 @@ func newPolicyCommand(name, args, short, more, examples string, run func(ctx con
 		}
 		return run(ctx, s, a, args)
 	})
-	cmd.ValidArgsFunction = s.completePolicy
+	cmd.ValidArgsFunction = s.completeTubes
 	return cmd
 }
 
@@ -160,24 +160,4 @@ func from(source string, number int64) string {
 		return "set at run time"
 	}
 	return source
-}
-
-// completePolicy completes the name of a tube, then names of settings.
-func (s *session) completePolicy(cmd *cobra.Command, args []string, text string) (names []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return s.completeTubes(cmd, args, text)
-	}
-	ctx, cancel := s.forShell(cmd)
-	defer cancel()
-	if a, err := s.AdminClient(); err == nil {
-		p, _ := a.ExplainPolicy(ctx, &admin.OfTube{Tube: defaultTube})
-		for _, v := range p.Settings {
-			name := v.Name
-			if cmd.Name() == "set" {
-				name += "="
-			}
-			names = append(names, name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

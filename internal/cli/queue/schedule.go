@@ -63,15 +63,9 @@ func changing(done string, do func(*admin.Client, context.Context, *admin.OfSche
 
 // onSchedule returns a subcommand for a schedule.
 func onSchedule(name, short string, do func(ctx context.Context, s *session, a *admin.Client, of *admin.OfSchedule) error) *cobra.Command {
-	return newScheduleCommand(name, "NAME", short, "", "  beanpole schedule "+name+" nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+	cmd, _ := newSubcommand(name, "NAME", short, "", "  beanpole schedule "+name+" nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 		return do(ctx, s, a, &admin.OfSchedule{Name: args[0]})
 	})
-}
-
-// newScheduleCommand returns a subcommand of schedule.
-func newScheduleCommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) *cobra.Command {
-	cmd, s := newSubcommand(name, args, short, more, examples, run)
-	cmd.ValidArgsFunction = s.completeSchedule
 	return cmd
 }
 
@@ -94,7 +88,7 @@ the whole definition, and prints the next runs.
 
 `
 	settings, file := make(map[string]*string), ""
-	cmd := newScheduleCommand("set", "NAME [BODY]", "set a schedule", more,
+	cmd, _ := newSubcommand("set", "NAME [BODY]", "set a schedule", more,
 		"  beanpole schedule set nightly --cron '30 3 * * *' --timezone Europe/Berlin --tube reports '{\"day\":\"{time}\"}'\n  beanpole schedule set poll --every 5m --tube feeds --overlap skip", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 			in := admin.SetSchedule{OfSchedule: admin.OfSchedule{Name: args[0]}, Settings: make(map[string]string)}
 			for name, value := range settings {
@@ -129,7 +123,7 @@ the whole definition, and prints the next runs.
 
 func newScheduleList() *cobra.Command {
 	toml := false
-	cmd := newScheduleCommand("list", "", "list all schedules", "", "  beanpole schedule list\n  beanpole schedule list --toml > schedules.toml", func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
+	cmd, _ := newSubcommand("list", "", "list all schedules", "", "  beanpole schedule list\n  beanpole schedule list --toml > schedules.toml", func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
 		all, err := a.ListSchedules(ctx)
 		if err != nil {
 			return err
@@ -200,17 +194,4 @@ func moment(at int64) string {
 		return ""
 	}
 	return time.Unix(at, 0).UTC().Format(time.RFC3339)
-}
-
-// completeSchedule completes the name of a schedule.
-func (s *session) completeSchedule(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-	ctx, cancel := s.forShell(cmd)
-	defer cancel()
-	if a, err := s.AdminClient(); err == nil && len(args) == 0 {
-		all, _ := a.ListSchedules(ctx)
-		for _, v := range all.Schedules {
-			names = append(names, v.Name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
