@@ -8,11 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 )
 
-// locks contains the files on which this process holds a lock.
+// locks contains the locks that this process holds.
 //
 // The lock is the traditional POSIX one, an fcntl write lock on the whole file, because
 // beanstalkd uses it. It has two traps: it does not exclude the process that holds it,
@@ -20,7 +21,12 @@ import (
 // searches a file here before it opens it.
 var locks struct {
 	mu   sync.Mutex
-	held map[inode]bool
+	held []*heldLock
+}
+
+type heldLock struct {
+	f    io.Closer
+	info fs.FileInfo
 }
 
 // Lock locks a file of mode 0600 against other processes, including beanstalkd, and
@@ -30,35 +36,30 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	locks.mu.Lock()
 	defer locks.mu.Unlock()
 
-	st, err := lstat(name)
+	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // then it is not in locks either
 	case err != nil:
 		return nil, err
-	case st.Mode&syscall.S_IFMT == syscall.S_IFLNK:
-		return nil, fmt.Errorf("lock %s: it is a symbolic link, and %w", name, ErrNotRegular)
-	case locks.held[inodeOf(&st)]:
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("lock %s: %w", name, ErrNotRegular)
+	case slices.ContainsFunc(locks.held, func(l *heldLock) bool { return os.SameFile(l.info, info) }):
 		return nil, fmt.Errorf("lock %s: %w by this process", name, ErrLocked)
 	}
 	f, err := openAny(name, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
 	}
-	if st, err = f.stat(); err == nil && !isRegular(&st) {
-		err = ErrNotRegular
-	}
-	if err == nil {
+	if info, err = f.File.Stat(); err == nil {
 		err = lockWhole(f.File)
 	}
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	if locks.held == nil {
-		locks.held = make(map[inode]bool)
-	}
-	locks.held[inodeOf(&st)] = true
-	return &heldLock{f, inodeOf(&st)}, nil
+	l := &heldLock{f, info}
+	locks.held = append(locks.held, l)
+	return l, nil
 }
 
 // lockWhole takes the fcntl lock on f. The error contains the process that holds it.
@@ -75,15 +76,10 @@ func lockWhole(f *os.File) error {
 	return fmt.Errorf("%w by another process", ErrLocked)
 }
 
-type heldLock struct {
-	f     io.Closer
-	inode inode
-}
-
 // Close releases the lock; the file stays.
 func (l *heldLock) Close() error {
 	locks.mu.Lock()
 	defer locks.mu.Unlock()
-	delete(locks.held, l.inode)
+	locks.held = slices.DeleteFunc(locks.held, func(h *heldLock) bool { return h == l })
 	return l.f.Close()
 }

@@ -3,12 +3,10 @@
 package vfs
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"slices"
-	"sync"
 	"syscall"
 )
 
@@ -19,10 +17,7 @@ type osFS struct{}
 
 // An osFile is an *os.File with our own system calls. Sync and Preallocate differ by
 // system.
-type osFile struct {
-	*os.File
-	conn syscall.RawConn
-}
+type osFile struct{ *os.File }
 
 // open opens a regular file.
 func open(name string, flag int) (File, error) {
@@ -30,53 +25,23 @@ func open(name string, flag int) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st, err := f.stat(); err != nil || !isRegular(&st) {
+	info, err := f.File.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	}
+	if err != nil {
 		f.Close()
-		return nil, cmp.Or(err, error(&fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}))
+		return nil, err
 	}
 	return f, nil
 }
 
 // openAny opens a file or a directory. O_NONBLOCK has no effect on either, but without it
 // opening a FIFO waits for a process at the other end.
-func openAny(name string, flag int) (f osFile, err error) {
-	var fd int
-	err = retry(func() (err error) {
-		fd, err = syscall.Open(name, flag|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0o600)
-		return err
-	})
-	if err != nil {
-		return f, &fs.PathError{Op: "open", Path: name, Err: err}
-	}
-	_ = syscall.SetNonblock(fd, false) // so that NewFile does not register it with the poller
-	f.File = os.NewFile(uintptr(fd), name)
-	if f.conn, err = f.SyscallConn(); err != nil {
-		f.Close()
-	}
-	return f, err
+func openAny(name string, flag int) (osFile, error) {
+	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
+	return osFile{f}, err
 }
-
-func (f osFile) stat() (st syscall.Stat_t, err error) {
-	c := controls.Get().(*control)
-	defer controls.Put(c)
-	err = c.on(f, "stat", c.fstat)
-	return c.st, err
-}
-
-// lstat describes a file and follows no symbolic link.
-func lstat(name string) (st syscall.Stat_t, err error) {
-	if err = retry(func() error { return syscall.Lstat(name, &st) }); err != nil {
-		err = &fs.PathError{Op: "lstat", Path: name, Err: err}
-	}
-	return st, err
-}
-
-func isRegular(st *syscall.Stat_t) bool { return st.Mode&syscall.S_IFMT == syscall.S_IFREG }
-
-// An inode identifies a file, whatever its name.
-type inode struct{ dev, ino uint64 }
-
-func inodeOf(st *syscall.Stat_t) inode { return inode{uint64(st.Dev), uint64(st.Ino)} }
 
 func (osFS) Create(name string) (File, error)    { return open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL) }
 func (osFS) Open(name string) (File, error)      { return open(name, os.O_RDONLY) }
@@ -118,7 +83,7 @@ func (osFS) SyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.syncDir(), d.Close())
+	return errors.Join(d.File.Sync(), d.Close())
 }
 
 func (osFS) Free(dir string) (int64, error) {
@@ -130,8 +95,22 @@ func (osFS) Free(dir string) (int64, error) {
 }
 
 func (f osFile) Stat() (size int64, named bool, err error) {
-	st, err := f.stat()
+	var st syscall.Stat_t
+	err = f.control("stat", func(fd int) error { return syscall.Fstat(fd, &st) })
 	return st.Size, st.Nlink > 0, err
+}
+
+// control makes a system call on the descriptor. It allocates nothing, because each turn
+// syncs.
+func (f osFile) control(op string, call func(fd int) error) error {
+	err := retry(func() error { return call(int(f.Fd())) })
+	if err == nil {
+		return nil
+	}
+	if err == syscall.EBADF {
+		err = fs.ErrClosed
+	}
+	return &fs.PathError{Op: op, Path: f.Name(), Err: err}
 }
 
 // fillZeros implements Preallocate on systems without a better call.
@@ -154,45 +133,4 @@ func retry(call func() error) error {
 			return err
 		}
 	}
-}
-
-// A control is a system call on the descriptor of a file. Controls are reused, because
-// each turn syncs and must not allocate.
-type control struct {
-	call  func(fd int) error
-	err   error
-	do    func(fd uintptr) // run
-	st    syscall.Stat_t
-	fstat func(fd int) error // into st
-}
-
-var controls = sync.Pool{New: func() any {
-	c := new(control)
-	c.do = c.run
-	c.fstat = func(fd int) error { return syscall.Fstat(fd, &c.st) }
-	return c
-}}
-
-func (c *control) run(fd uintptr) {
-	c.err = retry(func() error { return c.call(int(fd)) })
-}
-
-// control makes a system call on the descriptor and keeps it open during the call.
-func (f osFile) control(op string, call func(fd int) error) error {
-	c := controls.Get().(*control)
-	defer controls.Put(c)
-	return c.on(f, op, call)
-}
-
-func (c *control) on(f osFile, op string, call func(fd int) error) error {
-	c.call = call
-	err := f.conn.Control(c.do)
-	c.call = nil
-	if err != nil { // Control itself has no other reason to fail
-		return &fs.PathError{Op: op, Path: f.Name(), Err: fs.ErrClosed}
-	}
-	if c.err != nil {
-		return &fs.PathError{Op: op, Path: f.Name(), Err: c.err}
-	}
-	return nil
 }

@@ -9,8 +9,6 @@ import (
 // transaction of the file system's journal each time.
 func (f osFile) Sync() error { return f.control("fdatasync", syscall.Fdatasync) }
 
-func (f osFile) syncDir() error { return f.control("fsync", syscall.Fsync) }
-
 // Preallocate is fallocate. On file systems without it, such as NFS before 4.2, it writes
 // zeros.
 func (f osFile) Preallocate(size int64) error {

@@ -2,10 +2,7 @@
 
 package vfs
 
-// Sync is the Sync of package os: fsync, and on macOS F_FULLFSYNC.
-func (f osFile) Sync() error { return f.File.Sync() }
-
-func (f osFile) syncDir() error { return f.File.Sync() }
+// The Sync of package os is fsync, and on macOS F_FULLFSYNC.
 
 // Preallocate writes zeros.
 func (f osFile) Preallocate(size int64) error {
