@@ -78,7 +78,6 @@ func (p *pool) grow(room int64) error {
 // holds mu. The removals need not be durable: the next start removes files that remain.
 func (p *pool) shrink(keep int) (err error) {
 	for _, s := range p.preallocated[keep:] {
-		s.closeFile()
 		err = errors.Join(err, removeFile(p.fs, s.name))
 	}
 	p.list(slices.Clone(p.preallocated[:keep]))
@@ -160,9 +159,6 @@ func (p *pool) acquire(n int) ([]*segment, bool) {
 // putBack returns segments that were acquired and not written. They are older than all
 // others in the pool.
 func (p *pool) putBack(segments []*segment) {
-	for _, s := range segments {
-		s.clearFailure() // before p.mu is taken: syncZeros takes s.mu first
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range segments {
@@ -184,17 +180,12 @@ func (p *pool) trim(reserved int64) {
 }
 
 // removeExcept removes the newest preallocated segments that are not needed for the given
-// room. It closes the others.
+// room.
 func (p *pool) removeExcept(room int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	need := (room + p.usable() - 1) / p.usable()
-	err := p.shrink(int(min(need, int64(len(p.preallocated)))))
-	for _, s := range p.preallocated {
-		s.closeFile()
-		s.file = nil
-	}
-	return err
+	return p.shrink(int(min(need, int64(len(p.preallocated)))))
 }
 
 // adopt puts a file of an earlier process into the pool if it is usable, because other
@@ -237,64 +228,37 @@ const (
 
 var zeros [fillSlice]byte
 
-// fill opens the next segment and fills it with zeros, in slices, so that the owner can
-// use the pool in between.
+// fill fills the next segment with zeros, in slices, so that the owner can use the pool
+// in between. It has its own handle of the file: the owner's handle reports the errors of
+// records that the owner writes during the sync.
 func (p *pool) fill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.preallocated) == 0 {
+	if len(p.preallocated) == 0 || p.preallocated[0].filled {
 		return nil
 	}
 	s := p.preallocated[0]
-	err := s.open(p.fs)
-	if err != nil && p.addLocked() == nil { // the file was removed or truncated
-		p.list(p.preallocated[1:])
-		s.closeFile()
-		_ = removeFile(p.fs, s.name)
-	}
-	if err != nil { // otherwise the segment stays, so that reserved room never shrinks
-		return err
-	}
-	if fillsZeros && !s.filled {
-		for off := int64(headerSize); off < s.size && err == nil; off += fillSlice {
-			_, err = s.file.WriteAt(zeros[:min(fillSlice, s.size-off)], off)
-			p.mu.Unlock()
-			p.mu.Lock()
-			if !p.isNext(s) {
-				return err // the owner has acquired the segment
-			}
-		}
-		if err == nil {
-			err = p.syncZeros(s)
-		}
-	}
 	s.filled = true // even after an error: another attempt is not worthwhile
 	p.list(p.preallocated)
-	return err
-}
-
-func (p *pool) isNext(s *segment) bool { return len(p.preallocated) > 0 && p.preallocated[0] == s }
-
-// syncZeros makes the zeros that fill wrote durable. The caller holds p.mu; syncZeros
-// unlocks it during the sync.
-//
-// An error does not matter while the segment is in the pool, because the log does not
-// rely on the zeros. But if the owner has acquired the segment during the sync, the error
-// can concern records, and the kernel reports it only once. If the file is closed, the
-// owner has sealed the segment, with its own sync, or removed it.
-func (p *pool) syncZeros(s *segment) error {
-	name := s.name
-	p.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.file.Sync()
-	p.mu.Lock()
-	if err == nil || errors.Is(err, fs.ErrClosed) {
+	if !fillsZeros {
 		return nil
 	}
-	err = fmt.Errorf("wal: sync %s: %w", name, err)
-	if !slices.Contains(p.preallocated, s) {
-		s.failLocked(err)
+	f, err := p.fs.OpenWrite(s.name)
+	if err != nil {
+		return fmt.Errorf("wal: %w", err)
+	}
+	defer f.Close()
+	isNext := true
+	for off := int64(headerSize); off < s.size && err == nil && isNext; off += fillSlice {
+		_, err = f.WriteAt(zeros[:min(fillSlice, s.size-off)], off)
+		p.mu.Unlock()
+		p.mu.Lock()
+		isNext = len(p.preallocated) > 0 && p.preallocated[0] == s
+	}
+	if err == nil && isNext {
+		p.mu.Unlock()
+		err = f.Sync()
+		p.mu.Lock()
 	}
 	return err
 }

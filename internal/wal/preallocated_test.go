@@ -97,26 +97,6 @@ func TestPreallocatedWithHoles(t *testing.T) {
 	}
 }
 
-// The owner can acquire, write and seal a segment between its last zero and the sync of
-// the zeros. That is no error: the seal made everything durable.
-func TestSealedWhileItsZerosAreSynced(t *testing.T) {
-	l := mustOpen(t, memfs.New(), Options{SegmentSize: 4096, LogID: 7})
-	must(t, l.pool.grow(1))
-	s := l.pool.preallocated[0]
-	for range 2 * l.pool.size / Cost(100) { // more than one segment
-		_, err := l.Append(make([]byte, 100))
-		must(t, err)
-	}
-	must(t, l.Flush())
-	l.pool.mu.Lock()
-	err := l.pool.syncZeros(s)
-	l.pool.mu.Unlock()
-	if err != nil || s.failure() != nil {
-		t.Errorf("syncing the zeros: %v; the segment: %v", err, s.failure())
-	}
-	must(t, l.Close())
-}
-
 // The header of a file that an earlier process created is durable before records are
 // written to it. That is true even if that process ended before the header was durable.
 func TestHeaderOfAdoptedFile(t *testing.T) {

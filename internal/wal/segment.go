@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync/atomic"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -20,7 +21,7 @@ import (
 // has the bytes from base to end. S3. end + closingSize <= size, until the closing record
 // is appended.
 type segment struct {
-	file vfs.File // nil while preallocated, except for the next segment: thousands of files must not use a descriptor each
+	file vfs.File // nil until the first write
 	size int64
 
 	// Owned by the pool while preallocated, then by the owner.
@@ -129,6 +130,9 @@ func (s *segment) lost() error {
 func (s *segment) open(fsys vfs.FS) error {
 	if s.file == nil {
 		f, err := fsys.OpenWrite(s.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = ErrLost
+		}
 		if err != nil {
 			return fmt.Errorf("wal: open segment: %w", err)
 		}
@@ -169,14 +173,6 @@ func (s *segment) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
-}
-
-// clearFailure clears a failure of a segment to which nothing was written.
-func (s *segment) clearFailure() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = nil
-	s.failed.Store(false)
 }
 
 // sync makes the segment durable at least up to an offset, which must be flushed. Several
