@@ -3,6 +3,7 @@ package wal
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"slices"
 	"testing"
 
@@ -31,12 +32,18 @@ func appendAll(t *testing.T, l *Log, records ...string) {
 }
 
 // The log leaves a file alone that another program creates with the name of the next
-// segment, and continues with other names.
+// segment, and the next attempt has another name.
 func TestFileInTheWay(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, testOptions)
 	foreign(t, fsys, 2, "somebody's")
 	foreign(t, fsys, 3, "somebody's")
+	appendAll(t, l, "a")
+	for range 2 {
+		if err := l.Prepare(); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("Prepare: %v", err)
+		}
+	}
 	big := string(make([]byte, 800))
 	appendAll(t, l, big, big, big)
 	if s := l.Stats(); s.Current != 5 {

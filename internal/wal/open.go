@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -61,33 +60,13 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 		}
 		l.lock = lock
 	}
-	err := l.start()
-	if err == nil && !opt.ReadOnly {
-		err = probe(fsys, dir)
-	}
-	if err != nil {
+	if err := l.start(); err != nil {
 		if l.lock != nil {
 			l.lock.Close()
 		}
 		return nil, err
 	}
 	return l, nil
-}
-
-// probe returns an error if the process has no permission to create a file in the
-// directory. With preallocated segments, this could go unnoticed for a long time. A full
-// disk is not an error.
-func probe(fsys vfs.FS, dir string) error {
-	name := filepath.Join(dir, "beanpole.probe")
-	f, err := fsys.Create(name)
-	if err == nil {
-		f.Close()
-		err = fsys.Remove(name)
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("wal: %w", err)
-	}
-	return nil
 }
 
 func (l *Log) start() error {

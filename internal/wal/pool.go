@@ -84,28 +84,16 @@ func (p *pool) shrink(keep int) (err error) {
 	return err
 }
 
-// maxInTheWay is the maximum number of existing files that addLocked skips to find a free
-// name. Other programs must have created them, because next is larger than the sequences
-// of the log.
-const maxInTheWay = 1000
-
 func (p *pool) addLocked() error {
-	s := &segment{size: p.size, end: headerSize, mu: vfs.NewWorkLock()}
-	s.flushed.Store(headerSize)
-	s.synced.Store(headerSize)
-	err := fs.ErrExist
-	for n := 0; n < maxInTheWay && errors.Is(err, fs.ErrExist); n++ {
-		if p.next > MaxSequence {
-			return ErrNoSequence
-		}
-		s.name = p.path(p.next)
-		s.header = header{log: p.log, sequence: p.next, created: p.created, size: p.size}
-		err = p.create(s)
-		// The sequence is used up if a file has that name, even if the log did not create
-		// the file or could not remove it.
-		if _, gone := p.fs.Size(s.name); err == nil || !errors.Is(gone, fs.ErrNotExist) {
-			p.next++
-		}
+	if p.next > MaxSequence {
+		return ErrNoSequence
+	}
+	s := newSegment(p.path(p.next), header{log: p.log, sequence: p.next, created: p.created, size: p.size})
+	err := p.create(s)
+	// The sequence is used if a file has that name, even if the log did not create it or
+	// could not remove it.
+	if _, gone := p.fs.Size(s.name); err == nil || !errors.Is(gone, fs.ErrNotExist) {
+		p.next++
 	}
 	if errors.Is(err, syscall.ENOSPC) && p.removals.pending.Load() && p.removeDeletable() == nil {
 		return p.addLocked() // only once, because no removal is pending now
@@ -209,10 +197,7 @@ func (p *pool) adopt(f *segmentInfo) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &segment{name: f.path, header: f.header, size: f.size, end: headerSize, mu: vfs.NewWorkLock()}
-	s.flushed.Store(headerSize)
-	s.synced.Store(headerSize)
-	p.list(append(p.preallocated, s))
+	p.list(append(p.preallocated, newSegment(f.path, f.header)))
 	p.next = f.sequence + 1
 	return true
 }

@@ -22,7 +22,6 @@ import (
 // is appended.
 type segment struct {
 	file vfs.File // nil until the first write
-	size int64
 
 	// Owned by the pool while preallocated, then by the owner.
 	name string // path of the file
@@ -48,7 +47,14 @@ type segment struct {
 	failed atomic.Bool
 }
 
-// free returns the number of bytes of records that can still be appended.
+func newSegment(name string, h header) *segment {
+	s := &segment{name: name, header: h, end: headerSize, mu: vfs.NewWorkLock()}
+	s.flushed.Store(headerSize)
+	s.synced.Store(headerSize)
+	return s
+}
+
+// free returns the number of bytes of records that can be appended.
 func (s *segment) free() int64 { return s.size - closingSize - s.end }
 
 // begin makes a preallocated segment the successor of the segment that ends at prev.
