@@ -17,11 +17,10 @@ import (
 // If the other process removes a file during the copy, the error of Copy, or of reading
 // the copy, wraps fs.ErrNotExist or is a [*CorruptError]. Copy can then be called again.
 func Copy(fsys vfs.FS, dir, to string) error {
-	files, err := openFiles(fsys, dir)
+	files, err := scanFiles(fsys, dir)
 	if err != nil {
 		return err
 	}
-	defer files.Close()
 	return files.Each(func(name string, _ int64, content io.Reader) error {
 		return WriteFile(fsys, filepath.Join(to, name), content)
 	})
@@ -51,10 +50,9 @@ const syncedPiece = 1 << 20
 type Files struct {
 	fs       vfs.FS
 	segments []segmentInfo
-	open     map[string]vfs.File // by path; Each opens the other files
-	at       int64               // end of the records of the last segment
-	end      []byte              // the bytes that the copy has after these records
-	release  func()              // nil if another process writes the log
+	at       int64  // end of the records of the last segment
+	end      []byte // the bytes that its copy has after them
+	release  func() // nil if another process writes the log
 }
 
 // Files returns the segments of the log for a copy, while the owner uses the log. The log
@@ -68,23 +66,6 @@ func (l *Log) Files() (*Files, error) {
 		return nil, err
 	}
 	s.release = release
-	return s, nil
-}
-
-// openFiles opens all segments of a log that another process can be writing.
-func openFiles(fsys vfs.FS, dir string) (*Files, error) {
-	s, err := scanFiles(fsys, dir)
-	if err != nil {
-		return nil, err
-	}
-	s.open = make(map[string]vfs.File)
-	for _, f := range s.segments {
-		if s.open[f.path], err = fsys.Open(f.path); err != nil {
-			delete(s.open, f.path)
-			s.Close()
-			return nil, fmt.Errorf("wal: copy: %w", err)
-		}
-	}
 	return s, nil
 }
 
@@ -111,14 +92,7 @@ func scanFiles(fsys vfs.FS, dir string) (*Files, error) {
 }
 
 // Close lets the log remove segments again.
-func (s *Files) Close() {
-	for _, f := range s.open {
-		f.Close()
-	}
-	if s.release != nil {
-		s.release()
-	}
-}
+func (s *Files) Close() { s.release() }
 
 // Len returns the number of files.
 func (s *Files) Len() int { return len(s.segments) }
@@ -135,15 +109,13 @@ func (s *Files) Each(f func(name string, size int64, content io.Reader) error) e
 	return nil
 }
 
-func (s *Files) each(i int, f func(name string, size int64, content io.Reader) error) (err error) {
+func (s *Files) each(i int, f func(name string, size int64, content io.Reader) error) error {
 	segment := &s.segments[i]
-	file := s.open[segment.path]
-	if file == nil {
-		if file, err = s.fs.Open(segment.path); err != nil {
-			return err
-		}
-		defer file.Close()
+	file, err := s.fs.Open(segment.path)
+	if err != nil {
+		return err
 	}
+	defer file.Close()
 	at, end := s.at, s.end
 	if i < len(s.segments)-1 {
 		at, end = segment.end, nil

@@ -185,7 +185,7 @@ func TestForeignFiles(t *testing.T) {
 	says(t, run(t, 0, "check", "jobs"), `^jobs +3: 3 ready$`)
 
 	check(t, os.Remove("jobs/lock"), syscall.Mkfifo("jobs/lock", 0o600), syscall.Mkfifo("fifo", 0o600))
-	starts(t, "jobs", "open jobs/lock: ")
+	starts(t, "jobs", "lock jobs/lock: not a regular file")
 	run(t, 10, "repair", "jobs", "new")
 	says(t, run(t, 10, "check", "jobs"), `^jobs/lock is not a regular file, and no server starts with it; move it away$`)
 	run(t, 10, "check", "fifo")
