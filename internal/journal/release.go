@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -34,44 +35,22 @@ func SetApplied(fsys vfs.FS, dir string, at Applied) error {
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	if _, err = wal.Replay(files, skip, func(Applied) error { return nil }); err == nil {
+	skip := func([]wal.Record) (any, error) { return nil, nil }
+	if _, err = wal.Replay(files, skip, func(any) error { return nil }); err == nil {
 		c := at.Change()
 		_, err = files.Append(record.Append(nil, &c, 0), c.Body)
 	}
 	return wrap(errors.Join(err, files.Close())) // Close also syncs
 }
 
-func skip([]wal.Record) (Applied, error) { return Applied{}, nil }
-
 // ReadApplied reads a journal and returns its last Applied. It is zero if the journal is
 // not a member's.
 func ReadApplied(fsys vfs.FS, dir string) (report wal.Report, last Applied, err error) {
-	files, err := openForReading(fsys, dir)
-	if err != nil {
-		return report, last, err
-	}
-	defer files.Close()
-	report, err = wal.Replay(files, lastApplied, func(at *Applied) error {
-		if at != nil {
-			last = *at
+	report, err = each(fsys, dir, func(_ wal.Pos, c *engine.Change) error {
+		if c.Kind == record.AppliedMark {
+			last, _ = record.DecodeApplied(c.Body)
 		}
 		return nil
 	})
-	return report, last, wrap(err)
-}
-
-// lastApplied returns the last Applied in some records, or nil if there is none.
-func lastApplied(records []wal.Record) (last *Applied, err error) {
-	for _, r := range records {
-		if !record.IsApplied(r.Payload) {
-			continue
-		}
-		c, err := record.Decode(r.Payload, 0, nil)
-		if err != nil {
-			return nil, fmt.Errorf("segment %d at %d: %w", r.Segment, r.Offset, err)
-		}
-		at, _ := record.DecodeApplied(c.Body)
-		last = &at
-	}
-	return last, nil
+	return report, last, err
 }

@@ -75,6 +75,15 @@ type Entry struct {
 
 // Dump calls f for every record of the journal in a directory, in order.
 func Dump(fsys vfs.FS, dir string, f func(Entry) error) (wal.Report, error) {
+	return each(fsys, dir, func(at wal.Pos, c *engine.Change) error {
+		e := EntryOf(c)
+		e.Segment, e.Offset = at.Segment, at.Offset
+		return f(e)
+	})
+}
+
+// each calls f for every record of the journal in a directory, in order.
+func each(fsys vfs.FS, dir string, f func(at wal.Pos, c *engine.Change) error) (wal.Report, error) {
 	files, err := openForReading(fsys, dir)
 	if err != nil {
 		return wal.Report{}, err
@@ -89,10 +98,7 @@ func Dump(fsys vfs.FS, dir string, f func(Entry) error) (wal.Report, error) {
 				if err != nil {
 					return fmt.Errorf("segment %d at %d: %w", rec.Segment, rec.Offset, err)
 				}
-				c.Segment = uint32(rec.Segment)
-				e := EntryOf(&c)
-				e.Offset = rec.Offset
-				if err := f(e); err != nil {
+				if err := f(rec.Pos, &c); err != nil {
 					return err
 				}
 			}
@@ -131,9 +137,9 @@ var kindNames = map[engine.ChangeKind]string{
 }
 
 // EntryOf describes a change. Its times must count from 1970, as in an engine that Load
-// filled with an epoch of 0. Its Segment must be the record's segment.
+// filled with an epoch of 0.
 func EntryOf(c *engine.Change) Entry {
-	e := Entry{Segment: uint64(c.Segment), Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
+	e := Entry{Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
 	moment := func(ns int64) *time.Time {
 		t := time.Unix(0, ns).UTC()
 		return &t

@@ -97,9 +97,6 @@ func PutID(rec []byte) (id uint64, ok bool) {
 	return id, true
 }
 
-// IsApplied reports whether a record contains an Applied.
-func IsApplied(rec []byte) bool { return rec[0] == kindApplied }
-
 // Append appends the record of c without its Body, which follows it in the log. epoch is
 // the time at which the engine's clock was 0.
 func Append(dst []byte, c *engine.Change, epoch int64) []byte {
