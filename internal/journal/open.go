@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -68,7 +69,10 @@ func (j *Journal) read(report *Report) error {
 	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // all records that were read are durable
 	j.indexJobs()
 	j.bytes = j.files.Stats().Bytes
-	if err := j.space.fill(); err != nil {
+	switch err := j.space.fill(); {
+	case errors.Is(err, fs.ErrPermission): // an operator's mistake, not a failing disk
+		return err
+	case err != nil:
 		j.health.noRoom(err, 0)
 	}
 	if report.Adopted, err = j.adopt(report.Records == 0, interrupted); err != nil {
