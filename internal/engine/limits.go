@@ -57,7 +57,7 @@ func memoryOf(n uint32) int64 {
 
 // memory returns the memory of all jobs and tubes, in bytes.
 func (e *Engine) memory() int64 {
-	tubes := int64(e.names.n-1)*tubeBytes + int64(e.names.bytes-len(DefaultTube))
+	tubes := int64(e.names.Len()-1)*tubeBytes + int64(e.names.bytes-len(DefaultTube))
 	return tubes + int64(e.ids.n)*jobBytes + int64(e.jobs.coldCount)*coldBytes + int64(e.keys.held)*keyBytes +
 		int64(len(e.failures))*failureBytes + e.bodies.used
 }
@@ -208,7 +208,7 @@ func (e *Engine) hasRoomForTube(name []byte) bool {
 	if l.Tubes > 0 {
 		most = min(most, l.Tubes)
 	}
-	full := e.names.n >= most
+	full := e.names.Len() >= most
 	heavy := l.Memory > 0 && e.memory()+tubeBytes+int64(len(name)) > l.Memory+l.Memory/8
 	switch {
 	case !full && !heavy, e.byName[string(name)] != nil:

@@ -142,8 +142,8 @@ func TestPolicyRefused(t *testing.T) {
 			refuse = true
 			e.SetLimits(test.limits)
 			fail(t, e, 0, Timeout)
-			if c := e.PolicyCounts(); e.Stats().Ready != 1 || c[PolicySkipped] == 0 || c.Exhausted() > 0 || e.Promises() > 0 || e.names.n != 1 {
-				t.Fatalf("refused: %+v, counts %v, %d changes, %d tubes", e.Stats(), c, e.Promises(), e.names.n)
+			if c := e.PolicyCounts(); e.Stats().Ready != 1 || c[PolicySkipped] == 0 || c.Exhausted() > 0 || e.Promises() > 0 || e.names.Len() != 1 {
+				t.Fatalf("refused: %+v, counts %v, %d changes, %d tubes", e.Stats(), c, e.Promises(), e.names.Len())
 			}
 			refuse = false
 			e.SetLimits(Limits{})

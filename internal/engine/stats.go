@@ -28,7 +28,7 @@ type Stats struct {
 // Stats returns the counts of the whole engine.
 func (e *Engine) Stats() Stats {
 	st := e.stats
-	st.Tubes = uint64(e.names.n)
+	st.Tubes = uint64(e.names.Len())
 	return st
 }
 

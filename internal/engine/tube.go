@@ -130,7 +130,7 @@ func (e *Engine) tubeNamed(name string) *tube {
 	}
 	e.turnWork += tubeWork
 	q := queue{jobs: &e.jobs}
-	t := &tube{name: name, nameIndex: e.names.n, ready: q, delayed: q, buried: q}
+	t := &tube{name: name, nameIndex: e.names.Len(), ready: q, delayed: q, buried: q}
 	t.timer = e.newTimer(t, nil)
 	if p := e.PolicyOf(name); p != nil {
 		e.setPolicy(t, p)
@@ -164,6 +164,9 @@ func (e *Engine) removeIfUnused(t *tube) {
 	}
 	e.disarm(&t.timer)
 	e.countStales(t.policy, nil)
+	if e.names.shared { // remove copies the names
+		e.turnWork += e.names.Len() / namesPerUnit
+	}
 	e.byName[e.names.remove(t.nameIndex)].nameIndex = t.nameIndex
 	e.tubes[t.num] = nil
 	e.tubeNums = append(e.tubeNums, t.num)
