@@ -37,48 +37,43 @@ type policies struct {
 	restored bool // Restore has set policies, and no client has been served since: all tubes get them at once
 }
 
-// A pass visits all places in order, a slice in each turn. A change that concerns all
-// places does not restart it: the pass ends one full round after the last change. So
-// repeated changes do not keep the pass from any place.
+// A pass visits all places in order, a slice in each turn. A change during a round is
+// served by the next round, so that repeated changes do not keep the pass from any place.
 type pass struct {
-	at       int // the next place
-	until    int // end of the round, after the pass has wrapped
-	wrapped  bool
-	underway bool
-	wraps    uint64 // number of times that the pass restarted at 0
+	at      int    // the next place
+	wanted  uint64 // number of changes
+	serving uint64 // number of changes before the current round
+	served  uint64 // number of changes before the last complete round
 }
 
-// A passMark is a point in the progress of a pass.
-type passMark struct {
-	at    int
-	wraps uint64
-}
+// begin requests a round.
+func (p *pass) begin() { p.wanted++ }
 
-func (p *pass) mark() passMark { return passMark{p.at, p.wraps} }
+// end drops all requests.
+func (p *pass) end() { p.serving, p.served = p.wanted, p.wanted }
 
-// roundSince reports whether the pass has visited all places since m.
-func (p *pass) roundSince(m passMark) bool {
-	return !p.underway || p.wraps > m.wraps+1 || p.wraps == m.wraps+1 && p.at >= m.at
-}
+func (p *pass) underway() bool { return p.served < p.wanted }
 
-// begin starts a round at the current place.
-func (p *pass) begin() { p.until, p.wrapped, p.underway = p.at, false, true }
-
-// more reports whether places are left in the round. n is the current number of places.
+// more reports whether places are left, and starts a round if necessary. n is the current
+// number of places.
 func (p *pass) more(n int) bool {
-	if p.at >= n && !p.wrapped {
-		p.at, p.wrapped = 0, true
-		p.wraps++
+	for p.underway() {
+		if p.serving == p.served {
+			p.at, p.serving = 0, p.wanted
+		}
+		if p.at < n {
+			return true
+		}
+		p.served = p.serving
 	}
-	p.underway = p.underway && p.at < n && (!p.wrapped || p.at < p.until)
-	return p.underway
+	return false
 }
 
 // configure replaces the configured policies and keeps the run-time settings.
 func (p *policies) configure(configured Policies) {
 	p.configured, p.inForce = configured, configured
 	if configured == nil {
-		p.pass.underway = false
+		p.pass.end()
 		return
 	}
 	for pattern, settings := range p.set {
@@ -156,24 +151,23 @@ func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.polici
 // A SettledPolicy tracks a policy that SetPolicy has set until it is in force: first all
 // tubes get the policy, then the attempts of their jobs are logged.
 type SettledPolicy struct {
-	tubes, jobs passMark
-	second      bool
+	tubes, jobs uint64 // rounds to wait for; see pass.wanted. jobs is zero until the tubes have the policy
 }
 
 // BeginSettled returns the progress of the last SetPolicy.
-func (e *Engine) BeginSettled() SettledPolicy { return SettledPolicy{tubes: e.policies.pass.mark()} }
+func (e *Engine) BeginSettled() SettledPolicy { return SettledPolicy{tubes: e.policies.pass.wanted} }
 
 // Settled reports whether all tubes have the policy and the log contains the earlier
 // attempts of their jobs. Later changes do not delay it. The outcome is not OK if the Log
 // refused an attempt.
 func (e *Engine) Settled(s *SettledPolicy) (done bool, o Outcome) {
-	if !s.second {
-		if !e.policies.pass.roundSince(s.tubes) {
-			return false, OK
-		}
-		s.second, s.jobs = true, e.jobPass.mark()
+	if e.policies.pass.served < s.tubes {
+		return false, OK
 	}
-	if !e.jobPass.roundSince(s.jobs) {
+	if s.jobs == 0 {
+		s.jobs = e.jobPass.wanted
+	}
+	if e.jobPass.served < s.jobs {
 		return false, OK
 	}
 	if e.jobPass.refused {
@@ -183,7 +177,7 @@ func (e *Engine) Settled(s *SettledPolicy) (done bool, o Outcome) {
 }
 
 // outdated reports whether Tick must call updatePolicies.
-func (e *Engine) outdated() bool { return e.policies.pass.underway || e.jobPass.underway }
+func (e *Engine) outdated() bool { return e.policies.pass.underway() || e.jobPass.underway() }
 
 // updatePolicies updates the policies of a slice of the tubes, and continues the jobPass.
 // New tubes already have their policies. After Restore, it updates everything at once, so
@@ -191,7 +185,7 @@ func (e *Engine) outdated() bool { return e.policies.pass.underway || e.jobPass.
 func (e *Engine) updatePolicies() {
 	p := &e.policies
 	for p.pass.more(len(e.tubes)) {
-		if !p.restored && (e.tickSpent() || e.jobPass.underway && e.turnWork >= e.workLimit/tickShare/2) {
+		if !p.restored && (e.tickSpent() || e.jobPass.underway() && e.turnWork >= e.workLimit/tickShare/2) {
 			break // the other half is for the jobs
 		}
 		e.turnWork++

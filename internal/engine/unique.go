@@ -62,7 +62,7 @@ const (
 // KeysHeld returns the number of jobs with a key. all is false for some turns after a
 // change of policies: during these turns, duplicates of jobs that are not indexed yet are
 // accepted.
-func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.jobPass.underway }
+func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.jobPass.underway() }
 
 func (p *Policy) key() *Key {
 	if p == nil {
