@@ -27,8 +27,7 @@ type snapshot struct {
 	refused   engine.Refusals
 	policies  engine.PolicyCounts
 	schedules engine.ScheduleCounts
-	stalePass int64 // ns
-	keys      int   // number of jobs with unique keys
+	keys      int // number of jobs with unique keys
 	keysWhole bool
 	turns     broker.Turns
 	memory    int64
@@ -47,7 +46,7 @@ func (w *watcher) look() (s *snapshot) {
 	b.View(func(e *engine.Engine, now int64) {
 		s = new(snapshot)
 		s.stats, s.memory = e.Stats(), e.Memory()
-		s.policies, s.stalePass = e.PolicyCounts(), e.StalePass()
+		s.policies = e.PolicyCounts()
 		s.keys, s.keysWhole = e.KeysHeld()
 		s.schedules = e.ScheduleCounts()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
@@ -198,7 +197,6 @@ func (m metrics) queue(s *snapshot) {
 	m.counters("policy_events_total", "Total actions of policies: exhausted and expired jobs by setting, delayed retries (retry-delay), actions without disk space (skipped), exhausted jobs that the dead tube refused (dead-tube), duplicate puts (unique), and puts without a key (no-key).", "event", events)
 	r := s.schedules
 	m.counters("schedule_runs_total", "Total runs of schedules: with a job (put), missed, skipped because the last job was not over, and attempts whose job was rejected (refused).", "result", map[string]uint64{"put": r.Runs, "missed": r.Missed, "skipped": r.Skipped, "refused": r.Refused})
-	m.gauge("policy_pass_seconds", "Duration of the last search for expired jobs, and so the maximum delay of their removal. 0 in the first minute, or if no policy has ttl, keep-buried or a single attempt.", float64(s.stalePass)/1e9)
 	m.gauge("unique_keys", "Number of jobs that block duplicates.", float64(s.keys))
 	m.gauge("unique_indexing", "1 while the server indexes existing jobs after a change of unique; until then, duplicates of them are accepted.", bit(!s.keysWhole))
 	m.histogram("turn_seconds", "Duration of turns, in which the server executes commands and writes them to the journal.", &s.turns.Length, workTimes)

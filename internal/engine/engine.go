@@ -72,7 +72,7 @@ type Engine struct {
 	jobs   jobSlab
 	bodies *bodies
 	ids    index
-	lastID uint64 // highest id assigned; above MaxID if none are left
+	lastID uint64 // highest id assigned
 	buried int64  // rank of the last buried job
 
 	tubes       []*tube // by number; nil if free

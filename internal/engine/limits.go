@@ -92,7 +92,7 @@ func (e *Engine) limitsOf(t *tube) TubeLimits {
 	return t.limits
 }
 
-// A Limit identifies a limit of Limits, or the end of the ids.
+// A Limit identifies a limit of Limits.
 type Limit uint8
 
 const (
@@ -101,14 +101,12 @@ const (
 	TubeBytesLimit              // TubeLimits.Bytes
 	TubesLimit                  // Limits.Tubes
 	WatchesLimit                // Limits.Watches
-	IDLimit                     // MaxID
 	numLimits
 )
 
-// String returns the name of the setting. No setting controls the end of the ids.
+// String returns the name of the setting.
 func (l Limit) String() string {
-	return [numLimits]string{"max-memory", "[[limit]] jobs", "[[limit]] bytes", "max-tubes", "max-watched",
-		"no job ids left; use 'beanpole export' and 'import' into a server with an empty directory"}[l]
+	return [numLimits]string{"max-memory", "[[limit]] jobs", "[[limit]] bytes", "max-tubes", "max-watched"}[l]
 }
 
 // refuse records a refusal by a limit.

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"testing"
 )
 
@@ -191,40 +189,6 @@ func TestRestoreKnowsNoLimits(t *testing.T) {
 	e.Restore(Change{Kind: JobPut, ID: 7, State: Ready, TTR: 1, Tube: "a", Body: []byte("hello")})
 	if st := e.Stats(); st.Ready != 1 || st.Tubes != 2 || st.Bytes != 5 {
 		t.Errorf("stats are %+v", st)
-	}
-	if err := e.Check(); err != nil {
-		t.Error(err)
-	}
-}
-
-// The last id is used once, and then puts are refused.
-func TestLastID(t *testing.T) {
-	var reached []Limit
-	e := New(Options{Logged: true, LimitReached: func(l Limit, _ string) { reached = append(reached, l) }})
-	e.Restore(Change{Kind: LastID, ID: MaxID - 1})
-	s := e.Open(nil)
-	if id, o := e.Put(1, s, Spec{}, nil); id != MaxID || o != OK {
-		t.Errorf("put: id %d, outcome %v; want the last id, %d", id, o, uint64(MaxID))
-	}
-	for range 3 {
-		e.SkipID(s)
-		if id, o := e.Put(1, s, Spec{}, nil); id != 0 || o != OutOfMemory {
-			t.Errorf("put: id %d, outcome %v, want no id left", id, o)
-		}
-		if id, o := e.PutInto(1, []byte("mail"), Spec{}, nil); id != 0 || o != OutOfMemory {
-			t.Errorf("put into a tube: id %d, outcome %v, want no id left", id, o)
-		}
-	}
-	if want := slices.Repeat([]Limit{IDLimit}, 6); !slices.Equal(reached, want) {
-		t.Errorf("the limits that were reached are %v, want %v", reached, want)
-	}
-	// A journal written before ids had a maximum can contain any id.
-	e.Restore(Change{Kind: LastID, ID: math.MaxUint64})
-	if id, o := e.Put(1, s, Spec{}, nil); id != 0 || o != OutOfMemory || e.LastID() != math.MaxUint64 {
-		t.Errorf("put after the id %d: id %d, outcome %v", e.LastID(), id, o)
-	}
-	if o := e.Delete(s, MaxID); o != OK {
-		t.Errorf("delete of the last job: %v", o)
 	}
 	if err := e.Check(); err != nil {
 		t.Error(err)

@@ -14,16 +14,11 @@ type staleSweep struct {
 	due   int64 // time of the next page, or Never
 	place slot  // position of the current pass
 	began int64 // start of the current pass; Never if there is none
-	took  int64 // ns between the starts of the last two passes; 0 if there was none
 	pass  int64 // stalePass in ns, or less in tests
 	most  int   // maximum number of jobs that a command ends; maxLoggedSlice, or more in tests
 }
 
 const stalePass = 60 * second
-
-// StalePass returns the duration of the last pass over all jobs, in ns. No job has been
-// stale for longer. It is 0 if no policy makes jobs stale, and in the first minute.
-func (e *Engine) StalePass() int64 { return e.staleSweep.took }
 
 // singleAttempt reports whether the policy permits only one attempt.
 func (p *Policy) singleAttempt() bool { return p != nil && p.MaxAttempts == 1 }
@@ -48,7 +43,7 @@ func (e *Engine) countStales(before, after *Policy) {
 		w.tubes++
 	}
 	if w.tubes > 0 && w.due == Never {
-		w.due, w.place, w.began, w.took = e.now, 0, Never, 0
+		w.due, w.place, w.began = e.now, 0, Never
 	}
 }
 
@@ -125,12 +120,9 @@ func (e *Engine) sweepStale(now int64) {
 	switch {
 	case w.began != Never && (w.place < places || now < w.began+w.pass):
 	case w.tubes == 0:
-		w.due, w.took = Never, 0
+		w.due = Never
 		return
 	default:
-		if w.began != Never {
-			w.took = now - w.began
-		}
 		w.began, w.place = now, 0
 	}
 	for n, onPage := 0, false; w.place < places && (!onPage || w.place%slotsPerPage > 0); {

@@ -27,7 +27,7 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 // PutInto adds a job to the named tube without a session. It creates the tube if
 // necessary. The outcome is also OutOfMemory if there would be too many tubes.
 func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uint64, outcome Outcome) {
-	e.takeID()
+	e.lastID++
 	switch {
 	case e.draining:
 		return 0, Draining
@@ -42,10 +42,6 @@ func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uin
 
 // put adds a job with the last assigned id to a tube.
 func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, outcome Outcome) {
-	if e.lastID > MaxID {
-		e.refuse(IDLimit, t.name)
-		return 0, OutOfMemory
-	}
 	hash := uint32(0)
 	if t.keyed && !spec.Again {
 		var equal slot
@@ -99,20 +95,13 @@ func (e *Engine) SkipID(s *Session) {
 		s.producer = true
 		e.stats.Producers++
 	}
-	e.takeID()
+	e.lastID++
 }
 
-// MaxID is the highest id of a put. Clients that store ids in signed numbers cannot
-// represent a higher one.
+// MaxID is the highest id that clients with signed numbers can represent. A put reaches it
+// only after a defect.
 const MaxID = math.MaxInt64
 
 // MaxSafeID is the highest id that clients with floating-point numbers distinguish from
 // its neighbors. Only a defect can make a server exceed it.
 const MaxSafeID = 1<<53 - 1
-
-// takeID assigns the next id to lastID. After the last id, lastID stays above MaxID.
-func (e *Engine) takeID() {
-	if e.lastID <= MaxID {
-		e.lastID++
-	}
-}
