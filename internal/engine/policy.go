@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math/bits"
+	"math/rand/v2"
 	"strings"
 )
 
@@ -324,14 +325,6 @@ func (p *Policy) backoff(id uint64, n uint32) int64 {
 	for ; n > 1 && d < most && p.RetryFactor > 1; n-- {
 		d *= p.RetryFactor
 	}
-	return int64(min(d, most) * (1 - p.RetryJitter*fraction(id, n)))
-}
-
-// fraction returns a pseudorandom number from 0 to 1, computed by one round of
-// splitmix64.
-func fraction(id uint64, n uint32) float64 {
-	x := (id+1)*0x9e3779b97f4a7c15 ^ bits.Reverse64(uint64(n))
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return float64((x^x>>31)>>11) / (1 << 53)
+	random := rand.New(rand.NewPCG(id, uint64(n))) // #nosec G404 -- spreads retries
+	return int64(min(d, most) * (1 - p.RetryJitter*random.Float64()))
 }
