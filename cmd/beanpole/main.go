@@ -1,5 +1,5 @@
-// Command beanpole is a work queue server that speaks the beanstalk protocol,
-// its command-line tool and its load generator: beanpole --help lists its commands.
+// Command beanpole is a work queue server that speaks the beanstalk protocol. It is also
+// the server's command-line tool and load generator: beanpole --help lists the commands.
 //
 // Package internal/daemon runs the server, package internal/config defines its settings,
 // and internal/cli contains the commands.
@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli"
 )
 
-// release is the version of builds from a tarball, which has no history: go build
+// release is the version in builds from a tarball, which has no history: go build
 // -ldflags "-X main.release=1.2.3" ./cmd/beanpole.
 var release string
 

@@ -9,10 +9,10 @@ import (
 // A Caller is the client that requests an operation of the JSON API, over any transport.
 type Caller struct {
 	Identity *Identity
-	Address  string            // IP and port, or another text for a Unix socket
+	Address  string            // IP and port, or a description of a Unix socket
 	Via      string            // program that acts for the identity, such as the console; empty for a direct request
 	MaxAge   time.Duration     // maximum age of cached lists of tubes
-	Idle     func(wait func()) // calls wait with the caller's slot released; nil if the caller has no slot
+	Idle     func(wait func()) // calls wait while the caller's slot is released; nil if the caller has no slot
 }
 
 // IP returns the address of the caller. It is the zero Addr on a Unix socket.

@@ -10,12 +10,12 @@ import (
 // A ListenerPolicy contains the requirements of a listener for its clients. The zero
 // value admits every client.
 type ListenerPolicy struct {
-	// Networks contain the addresses that can connect. If it is empty, every address can.
-	// It does not apply to Unix sockets.
+	// Networks contains the networks from which clients can connect. If it is empty, any
+	// address can connect. It does not apply to Unix sockets.
 	Networks []netip.Prefix
 
-	// Proxies are the networks whose connections start with a header of the PROXY
-	// protocol. Networks then applies to the client's address in the header.
+	// Proxies contains the networks whose connections start with a PROXY protocol header.
+	// For these, Networks applies to the client's address in the header.
 	Proxies []netip.Prefix
 
 	// Required makes clients authenticate before any other command.
@@ -26,14 +26,13 @@ type ListenerPolicy struct {
 	TokenInPut bool
 }
 
-// Admits reports whether a client with this address can connect. The zero Addr stands for
-// a Unix socket.
+// Admits reports whether a client with this address can connect. The zero Addr means a
+// Unix socket.
 func (t *ListenerPolicy) Admits(addr netip.Addr) bool {
 	return !addr.IsValid() || len(t.Networks) == 0 || within(t.Networks, addr)
 }
 
-// IsProxy reports whether connections from addr start with a header of the PROXY
-// protocol.
+// IsProxy reports whether connections from addr start with a PROXY protocol header.
 func (t *ListenerPolicy) IsProxy(addr netip.Addr) bool { return within(t.Proxies, addr) }
 
 func within(networks []netip.Prefix, addr netip.Addr) bool {
@@ -48,8 +47,8 @@ func (t *ListenerPolicy) Open(addr netip.Addr, proof bool) bool {
 	return addr.IsValid() && !plain(addr).IsLoopback() && len(t.Networks) == 0 && !t.Required && !proof
 }
 
-// A Control admits the clients of all listeners of a server. It holds the policy and the
-// limits in force. The zero value gives every client all rights.
+// A Control admits the clients of all listeners of a server. It contains the policy and
+// the limits in force. The zero value gives every client all rights.
 type Control struct {
 	policy atomic.Pointer[Policy] // nil if authentication is off
 	limits
@@ -73,8 +72,8 @@ func NewControl(p *Policy, listeners []ListenerPolicy) (*Control, error) {
 func (c *Control) Enabled() bool { return c.policy.Load() != nil }
 
 // Replace applies another policy. It returns an error for a policy that turns
-// authentication off, since the file can be empty while an editor writes it. If
-// authentication is off, Replace changes nothing; turning it on needs a restart.
+// authentication off, because the file can be empty while an editor writes it. If
+// authentication is off, Replace changes nothing; turning it on requires a restart.
 func (c *Control) Replace(p *Policy) error {
 	old := c.policy.Load()
 	switch {
@@ -101,8 +100,8 @@ func (c *Control) Identify(e Credentials) (id *Identity, known bool) {
 }
 
 // ByName returns the identity with a name that another member of the cluster has
-// authenticated. ok is false if there is none. If authentication is off, every name is
-// accepted.
+// authenticated. ok is false if there is no such identity. If authentication is off,
+// every name is accepted.
 func (c *Control) ByName(name string) (id *Identity, ok bool) {
 	p := c.policy.Load()
 	if p == nil {
@@ -114,9 +113,8 @@ func (c *Control) ByName(name string) (id *Identity, ok bool) {
 	return p.nobody, false
 }
 
-// RequireIdentity is Identify for a listener that requires authentication as soon as
-// there are identities, such as the admin listener. ok is false if the client must be
-// refused.
+// RequireIdentity is Identify for a listener that requires authentication if identities
+// are defined, such as the admin listener. ok is false if the client must be refused.
 func (c *Control) RequireIdentity(e Credentials) (id *Identity, ok bool) {
 	p := c.policy.Load()
 	if p == nil {

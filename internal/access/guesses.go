@@ -9,8 +9,8 @@ import (
 // guessesPerMinute is the maximum number of invalid tokens per machine and minute.
 const guessesPerMinute = 10
 
-// Guesses limits how many invalid tokens an address can present per minute. Valid tokens
-// are never delayed, because all clients of a proxy share one address. The zero value is
+// A Guesses limits the number of invalid tokens per address and minute. Valid tokens are
+// never delayed, because all clients of a proxy share one address. The zero value is
 // ready to use. Guesses is safe for concurrent use.
 type Guesses struct {
 	mu     sync.Mutex

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// Limits bound the clients of a server. The zero value has no limits.
+// Limits contains limits for the clients of a server. The zero value has no limits.
 type Limits struct {
-	// ConnectionsPerAddress is the maximum number of open connections of one address. The
-	// server closes a further connection if none ends within a second. Zero means no
-	// limit. A 64-bit IPv6 network counts as one address, because a machine is given a
-	// whole network. Unix sockets are not limited.
+	// ConnectionsPerAddress is the maximum number of open connections from one address.
+	// The server closes a further connection if no other one ends within a second. Zero
+	// means no limit. A 64-bit IPv6 network counts as one address, because a machine
+	// usually has a whole network. Unix sockets are not limited.
 	ConnectionsPerAddress int
 }
 
-// limits holds the Limits in force and counts connections.
+// limits contains the Limits in force and counts connections.
 type limits struct {
 	mu sync.Mutex
 
@@ -24,7 +24,7 @@ type limits struct {
 	connections map[netip.Addr]int // by machine
 }
 
-// ErrAddressFull reports that an address has reached its limit of connections.
+// ErrAddressFull means that an address has reached its limit of connections.
 var ErrAddressFull = errors.New("too many connections from its address")
 
 // SetLimits replaces the limits. Connections that exceed the new limits stay open.
@@ -62,7 +62,7 @@ func (l *limits) Leave(addr netip.Addr) {
 	}
 }
 
-// plain returns addr without its zone and as IPv4 if possible, to compare it with
+// plain returns addr without its zone, and as IPv4 if possible, for comparison with
 // networks.
 func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
@@ -72,6 +72,6 @@ func Machine(addr netip.Addr) netip.Addr {
 	if addr = plain(addr); !addr.Is6() {
 		return addr
 	}
-	network, _ := addr.Prefix(64) // fails only for a longer prefix
+	network, _ := addr.Prefix(64) // fails only if the prefix is too long
 	return network.Addr()
 }

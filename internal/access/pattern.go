@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// A Pattern is a list of globs, one of which must match. * matches any characters, ? one.
+// A Pattern is a list of globs, one of which must match. * matches any characters, and ?
+// matches one.
 type Pattern []string
 
-// NewPattern returns a pattern of globs. It returns an error for an empty list: only "*"
-// matches every tube, so that a truncated file does not.
+// NewPattern returns a pattern of globs. It returns an error for an empty list, so that a
+// truncated file does not match every tube: only "*" does.
 func NewPattern(globs []string) (Pattern, error) {
 	if len(globs) == 0 {
 		return nil, errors.New(`it has no tubes ("*" is every tube)`)
@@ -27,7 +28,7 @@ func (p Pattern) Matches(tube string) bool {
 
 func (p Pattern) all() bool { return slices.Contains(p, "*") }
 
-// Match is Matches for one glob.
+// Match is like Matches, for a single glob.
 func Match(glob, tube string) bool {
 	part, rest, star := strings.Cut(glob, "*")
 	if !star {
@@ -63,7 +64,7 @@ func indexPart(tube, part string) int {
 	return -1
 }
 
-// hasPrefix reports whether part, which contains no *, matches the beginning of tube.
+// hasPrefix reports whether part, which contains no *, matches the start of tube.
 func hasPrefix(tube, part string) bool {
 	if len(part) > len(tube) {
 		return false

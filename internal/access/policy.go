@@ -12,18 +12,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// A Config defines identities and rules. The zero value has neither.
+// A Config defines identities and rules. The zero value defines neither.
 type Config struct {
 	Identities []IdentityConfig
 	Rules      []RuleConfig
 }
 
-// An IdentityConfig lists the credentials of an identity. It needs at least one.
+// An IdentityConfig contains the credentials of an identity. There must be at least one.
 type IdentityConfig struct {
 	Name         string         // unique; not "*" and not empty
-	Tokens       []Hash         // any of them
+	Tokens       []Hash         // hashes of tokens, any of which identifies it
 	Certificates []string       // common name or DNS name of a client certificate
-	UnixUsers    []uint32       // user ids at the other end of a unix socket
+	UnixUsers    []uint32       // ids of users at the other end of a Unix socket
 	Networks     []netip.Prefix // networks of its clients
 }
 
@@ -34,7 +34,7 @@ type RuleConfig struct {
 	Rights     rights.Set
 }
 
-// A Policy identifies clients and holds their rights.
+// A Policy identifies clients and contains their rights.
 type Policy struct {
 	byToken       map[Hash]*Identity
 	byCertificate map[string]*Identity
@@ -61,8 +61,8 @@ type rule struct {
 // everybody is the name that matches every identity.
 const everybody = "*"
 
-// New returns the policy for a configuration. Its errors name the invalid identity or
-// rule.
+// New returns the policy for a configuration. Its errors contain the name of the invalid
+// identity or rule.
 func New(c Config) (*Policy, error) {
 	p := &Policy{
 		byToken:       make(map[Hash]*Identity),
@@ -116,8 +116,8 @@ func (p *Policy) add(c *IdentityConfig, id *Identity) error {
 	return err
 }
 
-// enter maps each key to the identity. It returns an error if a key already has another
-// one.
+// enter maps each key to the identity. It returns an error if a key already belongs to
+// another identity.
 func enter[K comparable](m map[K]*Identity, keys []K, id *Identity, what string) error {
 	for _, k := range keys {
 		if other := m[k]; other != nil && other != id {
@@ -128,7 +128,7 @@ func enter[K comparable](m map[K]*Identity, keys []K, id *Identity, what string)
 	return nil
 }
 
-// give adds a rule to the identities that it names.
+// give adds a rule to the identities that it contains.
 func (p *Policy) give(c RuleConfig) error {
 	if len(c.Identities) == 0 {
 		return fmt.Errorf("no identities; use %q for every client", everybody)
@@ -161,11 +161,11 @@ func (p *Policy) give(c RuleConfig) error {
 // Nobody returns the identity of unauthenticated clients.
 func (p *Policy) Nobody() *Identity { return p.nobody }
 
-// Credentials identify a client. Zero fields are absent.
+// Credentials contains the credentials of a client. Zero fields are absent.
 type Credentials struct {
-	Token       []byte            // nil without a token
-	Certificate *x509.Certificate // verified; nil without a certificate
-	User        UnixUser          // at the other end of a unix socket
+	Token       []byte            // nil if there is no token
+	Certificate *x509.Certificate // verified; nil if there is no certificate
+	User        UnixUser          // user at the other end of a Unix socket
 	Address     netip.Addr        // the client's address; the zero Addr for a Unix socket
 }
 
@@ -251,7 +251,7 @@ func (id *Identity) Meets(n rights.Need, tubes ...string) bool {
 	return true
 }
 
-// given returns the rights of the rules whose pattern of tubes satisfies on.
+// given returns the rights from the rules whose pattern of tubes satisfies on.
 func (id *Identity) given(on func(tubes Pattern) bool) rights.Set {
 	given := rights.None
 	for _, rule := range id.rules {

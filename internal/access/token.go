@@ -17,10 +17,10 @@ const (
 	MaxToken = 217
 )
 
-// ErrToken reports an invalid token.
+// ErrToken is the error for an invalid token.
 var ErrToken = fmt.Errorf("access: a token has %d to %d printable ASCII characters and no blanks", MinToken, MaxToken)
 
-// hashPrefix names the hash function.
+// hashPrefix identifies the hash function.
 const hashPrefix = "sha256:"
 
 // A Hash is the stored form of a token. Its text is "sha256:" and 64 hexadecimal digits.

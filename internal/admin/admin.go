@@ -23,7 +23,7 @@ import (
 // DefaultTubes is the default number of tubes with metrics.
 const DefaultTubes = 100
 
-// Options configure New. The zero value is valid.
+// Options configures New. The zero value is valid.
 type Options struct {
 	// Version is the version of beanpole.
 	Version string
@@ -49,12 +49,13 @@ type Options struct {
 	// journal, or "" if they can. It is called within turns. It can be nil.
 	NotReady func() string
 
-	// Cluster returns this member's view of its cluster; ok is false if it has none at
-	// the moment. It is not called within turns. It is nil if there is no cluster.
+	// Cluster returns this member's view of its cluster; ok is false if the member
+	// currently has no view. It is not called within turns. It is nil if there is no
+	// cluster.
 	Cluster func() (s ClusterStats, ok bool)
 
 	// Certificates returns the expiries of the listeners' certificates. It is nil if
-	// there are none.
+	// there are no certificates.
 	Certificates func() []certs.Expiry
 
 	// Warnings returns problems that do not keep clients from using the queue. It can be
@@ -62,17 +63,18 @@ type Options struct {
 	Warnings func() []string
 
 	// Identify authenticates a request. ok is false if the request must be refused. If
-	// Identify is nil, every client may see everything.
+	// Identify is nil, every client has all rights.
 	Identify func(*http.Request) (*access.Identity, bool)
 
 	// Refused is called when a client lacks the right to a page. It can be nil.
 	Refused func(client, identity, what string, tubes ...string)
 
-	// Hosts are host names that requests on loopback can have, in addition to those of
-	// loopback: the names under which a proxy on this machine serves the pages.
+	// Hosts contains the host names that requests on loopback can have in addition to
+	// loopback's own names: the names under which a proxy on this machine serves the
+	// pages.
 	Hosts []string
 
-	// Profiles adds /debug/pprof/.
+	// Profiles enables /debug/pprof/.
 	Profiles bool
 
 	// API serves /api/v1/. It can be nil.
@@ -89,7 +91,7 @@ type Options struct {
 type ClusterStats struct {
 	admin.Cluster
 	Leads   bool
-	Evicted uint64 // connections closed because too many had presented no certificate
+	Evicted uint64 // connections closed because too many had not presented a certificate
 }
 
 // New returns a handler for the pages.
@@ -142,11 +144,12 @@ func New(b *broker.Broker, opt Options) http.Handler {
 
 const consolePath = "/console/"
 
-// IsProbe reports whether a request is a health check, as load balancers and
-// orchestrators send it.
+// IsProbe reports whether a request is a health check, as sent by load balancers and
+// orchestrators.
 func IsProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// permitted refuses a page to clients that have no right to the statistics of any tube.
+// permitted returns a handler that refuses a page to clients without a right to the
+// statistics of any tube.
 func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity) http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, known := opt.Identify(r)

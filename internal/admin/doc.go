@@ -1,5 +1,5 @@
-// Package admin serves HTTP to monitor a server: metrics for Prometheus, health for load
-// balancers and orchestrators, and CPU and memory profiles.
+// Package admin serves HTTP for monitoring: metrics for Prometheus, health checks for
+// load balancers and orchestrators, and CPU and memory profiles.
 //
 //	h := admin.New(broker, admin.Options{...})
 //	http.Serve(listener, h)

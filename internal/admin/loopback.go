@@ -12,8 +12,8 @@ import (
 )
 
 // onLoopback refuses requests on loopback for a host that is neither loopback nor one of
-// hosts. Otherwise a web page whose name resolves to 127.0.0.1 (DNS rebinding) could read
-// the pages in the browser of a person on this machine.
+// hosts. Otherwise, a web page whose name resolves to 127.0.0.1 (DNS rebinding) could
+// read the pages through the browser of a user on this machine.
 func onLoopback(h http.Handler, hosts []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requests are the metrics of the requests to the admin listener itself.
+// requests contains the metrics about requests to the admin listener itself.
 type requests struct {
 	total   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -31,7 +31,7 @@ func (m *requests) count(h http.Handler) http.Handler {
 		answer := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		began := time.Now()
 		h.ServeHTTP(answer, r)
-		pattern := cmp.Or(r.Pattern, "unknown") // set by the handler
+		pattern := cmp.Or(r.Pattern, "unknown") // the handler has set it
 		m.seconds.WithLabelValues(pattern).Observe(time.Since(began).Seconds())
 		m.total.WithLabelValues(pattern, strconv.Itoa(answer.status)).Inc()
 	})
@@ -49,5 +49,5 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// tubesPerTurn is the number of tubes, or sessions, that a turn looks at. That takes
-	// about a tenth of a millisecond, so that clients do not notice a scrape.
+	// tubesPerTurn is the number of tubes or sessions that a turn examines. This takes
+	// about a tenth of a millisecond, so that a scrape does not delay clients noticeably.
 	tubesPerTurn = 250
 
-	// yieldPause is the pause between such turns, in which clients are served.
+	// yieldPause is the pause between such turns, during which clients are served.
 	yieldPause = time.Millisecond
 )
 
@@ -32,8 +32,8 @@ func seen(names engine.Names, id *access.Identity) []string {
 	return all
 }
 
-// survey reads tubes, some in each turn, and returns up to n that matter most. It returns
-// early if no turns run.
+// survey reads tubes, some in each turn, and returns up to n of the most important ones.
+// It returns early if no turns run.
 func (w *watcher) survey(names []string, n int) []tubes.Tube {
 	if n <= 0 {
 		return nil
@@ -67,7 +67,7 @@ func (w *watcher) lookAtTubes(names []string) []tubes.Tube {
 	return some
 }
 
-// mostOf returns the n tubes that matter most: up to half of them are the fullest, the
+// mostOf returns the n most important tubes: up to half of them are the fullest, and the
 // others the busiest. The criteria change slowly, so that the selection is stable between
 // scrapes.
 func mostOf(all []tubes.Tube, n int) []tubes.Tube {
@@ -83,8 +83,8 @@ func mostOf(all []tubes.Tube, n int) []tubes.Tube {
 	return all[:n]
 }
 
-// longestHeld returns the longest reservation of each tube. It is incomplete if a turn
-// takes too long.
+// longestHeld returns the longest reservation of each tube. The result is incomplete if a
+// turn takes too long.
 func (w *watcher) longestHeld() map[string]time.Duration {
 	all := make(map[string]time.Duration)
 	for at, more := 0, true; more; more = at > 0 {

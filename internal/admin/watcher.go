@@ -11,23 +11,24 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A watcher reads the queue for monitoring. The pages never wait for the disk: the turns
-// of a watcher need not be durable. If no turn runs, because a write hangs or the server
-// is deposed, the pages report that.
+// A watcher reads the queue for monitoring. The pages never wait for the disk, because a
+// watcher does not wait until its turns are durable. If no turn runs, because a write
+// hangs or the server is deposed, the pages report that.
 type watcher struct {
 	broker *broker.Broker
 	opt    *Options
-	slots  chan struct{} // for concurrent looks; a hanging look keeps its slot
+	slots  chan struct{} // slots for concurrent looks; a hanging look keeps its slot
 }
 
 const (
-	maxLooks = 8 // at once
+	maxLooks = 8 // maximum number of concurrent looks
 
 	// patience is the maximum time that a page waits for a turn.
 	patience = time.Second
 
-	// worthSaying is the duration of a sync from which /readyz mentions it. After tooLong
-	// it reports that the queue is not ready, since clients wait for their replies.
+	// worthSaying is the duration of a sync from which /readyz mentions it. After
+	// tooLong, it reports that the queue is not ready, because clients wait for their
+	// replies.
 	worthSaying = time.Second
 	tooLong     = 5 * time.Second
 )

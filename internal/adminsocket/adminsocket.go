@@ -11,13 +11,13 @@ import (
 // DefaultPort is the port of an admin address that has none.
 const DefaultPort = "11380"
 
-// System is the directory of the sockets of a service. The systemd unit creates it, and
-// so does a server that root starts.
+// System is the directory of a service's sockets. It is created by the systemd unit, or
+// by a server that root starts.
 const System = "/run/beanpole"
 
-// Paths returns the places of the socket of a server whose first TCP port is port and
-// whose journal is in dir, in the order in which a server tries them. Port and dir can be
-// empty.
+// Paths returns the possible paths of a server's socket, in the order in which the server
+// tries them. port is the server's first TCP port, and dir the directory of its journal;
+// both can be empty.
 func Paths(port, dir string) (paths []string) {
 	if port != "" {
 		paths = append(paths, filepath.Join(System, port+".sock"))
@@ -31,7 +31,7 @@ func Paths(port, dir string) (paths []string) {
 	return paths
 }
 
-// Find returns the first of Paths that is a socket, or "" if none is.
+// Find returns the first of Paths that is a socket, or "" if there is none.
 func Find(port, dir string) string {
 	for _, path := range Paths(port, dir) {
 		if info, err := os.Stat(path); err == nil && info.Mode().Type() == fs.ModeSocket {

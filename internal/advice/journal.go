@@ -1,5 +1,5 @@
 // Package advice adds remedies to errors about the directory of a journal or of a member.
-// The server and commands print them.
+// The server and the commands print them.
 package advice
 
 import (
@@ -53,13 +53,12 @@ func Explain(dir string, err error) error {
 	case errors.Is(err, vfs.ErrNotRegular):
 		hint = " (nothing was changed; move it away)"
 	}
-	prefix := fmt.Sprintf("directory %s: ", dir) // errors of package directory have it already
+	prefix := fmt.Sprintf("directory %s: ", dir) // errors of package directory already have this prefix
 	return errors.New(prefix + strings.TrimPrefix(Plain(err), prefix) + hint)
 }
 
-// Plain returns the text of an error in one line, without the names of packages, which
-// are for developers. Each of several joined errors has its own line. A path can contain
-// any character.
+// Plain returns the text of an error as one line, without the names of packages, which
+// are for developers. Joined errors have one line each. Paths can contain any characters.
 func Plain(err error) string {
 	lines := strings.FieldsFunc(err.Error(), unicode.IsControl)
 	for i, text := range lines {

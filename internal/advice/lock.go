@@ -10,9 +10,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Lock takes the lock of a journal for a command that needs exclusive access. Do not call
-// LockOwner before the lock is closed: closing any descriptor of the file releases the
-// lock.
+// Lock takes the lock of a journal for a command that needs exclusive access. LockOwner
+// must not be called before the lock is closed, because closing any descriptor of the
+// file releases the lock.
 func Lock(dir string) (io.Closer, error) {
 	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
 	if errors.Is(err, vfs.ErrLocked) {

@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 )
 
-// Member returns advice for an error of a member's directory.
+// Member returns advice for an error about a member's directory.
 func Member(dir string, err error) string {
 	if errors.Is(err, cluster.ErrCopy) {
 		return "move it away; another member starts with an empty directory and 'beanpole cluster join'"

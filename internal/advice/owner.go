@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// LockOwner describes the process that has locked the directory of a journal, or returns
-// "" if there is none. It neither locks the directory nor creates a file.
+// LockOwner returns a description of the process that has locked the directory of a
+// journal, or "" if there is none. It neither locks the directory nor creates a file.
 func LockOwner(dir string) (string, error) {
 	name := filepath.Join(dir, "lock")
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
@@ -27,7 +27,7 @@ func LockOwner(dir string) (string, error) {
 		return "", exit.WithCode(exit.Journal, err)
 	}
 	defer f.Close()
-	// A lock for reading conflicts with a server's lock, which is one for writing.
+	// A read lock conflicts with a server's lock, which is a write lock.
 	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
 	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {
 	case err != nil:

@@ -22,14 +22,14 @@ import (
 // checkEvery is the minimum interval between checks of the files.
 const checkEvery = time.Second
 
-// Files are the files of a TLS configuration, in PEM.
+// Files contains the paths of the files of a TLS configuration, in PEM.
 type Files struct {
-	Cert     string // the certificate and those between it and its authority
-	Key      string // key file of the certificate
-	ClientCA string // authorities of clients, which then need a certificate; empty means none
+	Cert     string // the certificate and the intermediate certificates
+	Key      string // the certificate's key
+	ClientCA string // authorities of clients; if set, clients need a certificate
 }
 
-// A Source is a TLS configuration that follows its files.
+// A Source is a TLS configuration that is reloaded when its files change.
 type Source struct {
 	files Files
 	log   *slog.Logger
@@ -37,7 +37,7 @@ type Source struct {
 	mu struct {
 		sync.Mutex
 		config  *tls.Config
-		stamp   stamp     // stamp of the files read last, successfully or not
+		stamp   stamp     // stamp of the files at the last read, successful or not
 		checked time.Time // time of the last check
 		failed  error     // error of the last read, or nil
 	}
@@ -49,7 +49,7 @@ type stamp [3]struct {
 	size     int64
 }
 
-// Load reads the files. Its error names the invalid file.
+// Load reads the files. Its error contains the name of the invalid file.
 func Load(files Files, log *slog.Logger) (*Source, error) {
 	s := &Source{files: files, log: log}
 	if s.log == nil {
@@ -78,7 +78,7 @@ type Expiry struct {
 	Begin, End time.Time
 }
 
-// notice is the maximum time before its end at which a certificate expires soon.
+// notice is the maximum remaining time at which a certificate counts as expiring soon.
 const notice = 14 * 24 * time.Hour
 
 // Soon reports whether the certificate has expired, or expires within two weeks or a
@@ -87,8 +87,8 @@ func (e Expiry) Soon(now time.Time) bool {
 	return e.End.Sub(now) < min(notice, e.End.Sub(e.Begin)/5)
 }
 
-// Expiry returns the earliest end of the certificate in use and its intermediate
-// certificates. Like a new connection, it checks the files first.
+// Expiry returns the earliest expiry among the certificate in use and its intermediate
+// certificates. Like a new connection, it first checks the files.
 func (s *Source) Expiry() Expiry {
 	e := Expiry{File: s.files.Cert}
 	for _, der := range s.current(time.Now()).Certificates[0].Certificate {
@@ -100,7 +100,7 @@ func (s *Source) Expiry() Expiry {
 	return e
 }
 
-// Reload reads the files now, whether they have changed or not.
+// Reload reads the files immediately, even if they have not changed.
 func (s *Source) Reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Source) Reload() error {
 }
 
 // read reads the files with stamp st. If they are invalid, the configuration stays
-// unchanged. Callers hold mu.
+// unchanged. The caller holds mu.
 func (s *Source) read(st stamp) error {
 	config, err := s.files.read()
 	s.mu.stamp, s.mu.failed = st, err
@@ -118,8 +118,8 @@ func (s *Source) read(st stamp) error {
 	return err
 }
 
-// Failed returns the error of the current files, if the source still uses an earlier
-// version, or nil.
+// Failed returns the error of the current files if the source still uses an earlier
+// version, and otherwise nil.
 func (s *Source) Failed() error {
 	s.current(time.Now())
 	s.mu.Lock()

@@ -9,12 +9,12 @@ import (
 
 // A Client is the TLS configuration of a client, with PEM files.
 type Client struct {
-	CA         string // authorities to trust; empty means the system's
-	Cert, Key  string // certificate to present, and its key; empty means none
+	CA         string // file with authorities to trust; empty means the system's
+	Cert, Key  string // files with the certificate to present and its key; empty means none
 	ServerName string // name in the server's certificate; empty means the host of the address
 }
 
-// Config reads the files. Its errors begin with "ca: " or "cert and key: ".
+// Config reads the files. Its errors start with "ca: " or "cert and key: ".
 func (c Client) Config() (*tls.Config, error) {
 	config := &tls.Config{ServerName: c.ServerName, MinVersion: tls.VersionTLS12}
 	if c.CA != "" {

@@ -9,9 +9,9 @@
 // correct it.
 //
 //	options := config.Default()
-//	options.Define(flags)                       // and parse them
+//	options.Define(flags)                       // then parse them
 //	line := config.NewCommandLine(options, flags)
-//	settings, err := line.Read()                // again for SIGHUP
+//	settings, err := line.Read()                // again on SIGHUP
 //
-// The package opens nothing but the configuration file. Start reading at options.go.
+// The package opens only the configuration file. Start reading at options.go.
 package config

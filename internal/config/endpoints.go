@@ -9,13 +9,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// ListenerOptions are the configured requirements of a listener for its clients.
+// ListenerOptions contains a listener's configured requirements for its clients.
 type ListenerOptions struct {
 	access.ListenerPolicy
-	TLS certs.Files // empty without TLS
+	TLS certs.Files // empty if TLS is off
 }
 
-// check returns an error if options contradict each other.
+// check returns an error if options are contradictory.
 func (t *ListenerOptions) check() error {
 	if (t.TLS != certs.Files{}) && (t.TLS.Cert == "" || t.TLS.Key == "") {
 		return errors.New("TLS needs both tls-cert and tls-key")
@@ -60,9 +60,9 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 // byDefault reports whether no address to listen on is configured.
 func (opt *Options) byDefault() bool { return len(opt.Listen) == 0 && len(opt.Tables.Listeners) == 0 }
 
-// AlsoByDefault returns the second default address, since localhost has two. ok is false
-// if addresses are configured or the system chooses the port, which would differ between
-// them.
+// AlsoByDefault returns the second default address, because localhost has two. ok is
+// false if addresses are configured, or if the system chooses the port, which would
+// differ between the two.
 func (opt *Options) AlsoByDefault() (a server.Address, ok bool) {
 	return server.Address{Host: "::1", Port: opt.Port}, opt.byDefault() && opt.Port != "0"
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
-// fromEnvironment returns the values of a setting in the environment. A setting that can
-// be repeated takes several values, separated by commas.
+// fromEnvironment returns the values of a setting in the environment. A repeatable
+// setting accepts several values, separated by commas.
 func fromEnvironment(f *pflag.Flag, s *setting) (source, []string, error) {
 	name := variable(f.Name)
 	text, ok := os.LookupEnv(name)
@@ -31,11 +31,12 @@ func variable(option string) string {
 	return "BEANPOLE_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }
 
-// otherVariables are read by client commands, or set by Docker for a link named beanpole.
+// otherVariables contains the variables that client commands read, or that Docker sets
+// for a link named beanpole.
 var otherVariables = []string{"BEANPOLE_ADDR", "BEANPOLE_ADMIN_ADDR", "BEANPOLE_TOKEN", "BEANPOLE_NAME"}
 
-// checkVariables returns an error if a variable looks like a misspelled option, since a
-// limit or an access rule would be silently ignored.
+// checkVariables returns an error if a variable looks like a misspelled option.
+// Otherwise, a limit or an access rule would be silently ignored.
 func checkVariables(options []string) error {
 	var known []string
 	for _, option := range options {
@@ -53,6 +54,7 @@ func checkVariables(options []string) error {
 	return nil
 }
 
-// setByOrchestrator reports whether Kubernetes or Docker set a variable with this value.
-// For a service named beanpole they set, for example, BEANPOLE_PORT=tcp://10.0.0.1:11300.
+// setByOrchestrator reports whether a variable with this value was set by Kubernetes or
+// Docker. For a service named beanpole, they set, for example,
+// BEANPOLE_PORT=tcp://10.0.0.1:11300.
 func setByOrchestrator(value string) bool { return strings.HasPrefix(value, "tcp://") }

@@ -24,7 +24,7 @@ type configFile struct {
 }
 
 // readConfigFile reads a configuration file. Each name must be in known or belong to a
-// table, and no two names can contradict each other.
+// table, and no two names must contradict each other.
 func readConfigFile(path string, known []string) (*configFile, error) {
 	c := &configFile{path: path}
 	if _, err := toml.DecodeFile(path, &c.values); err != nil {
@@ -53,7 +53,8 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 	return c, nil
 }
 
-// suggest returns the end of an error about an unknown setting, with the likely name.
+// suggest returns the end of an error about an unknown setting: the name that was
+// probably meant.
 func suggest(names []string, wrong string) string {
 	if near := flags.Nearest(names, wrong); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
@@ -61,7 +62,7 @@ func suggest(names []string, wrong string) string {
 	return " ('beanpole config print' shows all)"
 }
 
-// unreadable returns the error of a configuration file that cannot be read.
+// unreadable returns the error for a configuration file that cannot be read.
 func unreadable(path string, err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
@@ -69,7 +70,7 @@ func unreadable(path string, err error) error {
 	return exit.UsageError("%s: cannot read the configuration: %w", path, err)
 }
 
-// isSet reports whether the file contains a setting that is not turned off.
+// isSet reports whether the file contains a setting and does not turn it off.
 func (c *configFile) isSet(name string) bool {
 	v, ok := c.values[name]
 	return ok && v != false

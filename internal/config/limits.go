@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// A limitTable is a [[limit]] of tubes.
+// A limitTable is a [[limit]] table for tubes.
 type limitTable struct {
 	Tubes []string `toml:"tubes,omitempty"` // patterns
 	Jobs  int64    `toml:"jobs,omitempty"`
@@ -43,8 +43,8 @@ func (t *Tables) LimitOf(tube string) string {
 	return ""
 }
 
-// limiting returns the index of the [[limit]] that applies to tube: the first that
-// matches it. It returns -1 if none does.
+// limiting returns the index of the [[limit]] that applies to tube, which is the first
+// that matches it, or -1.
 func (t *Tables) limiting(tube string) int {
 	return slices.IndexFunc(t.Limits, func(l limitTable) bool { return access.Pattern(l.Tubes).Matches(tube) })
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Logger returns a logger and its level, which can be changed. For journald each line has
-// a priority, and text lines have no time.
+// Logger returns a logger and its level, which can be changed. For journald, each line
+// has a priority, and text lines have no time.
 func (opt *Options) Logger(w io.Writer, journald bool) (*slog.Logger, *slog.LevelVar) {
 	level := &slog.LevelVar{}
 	level.Set(opt.LogLevel())
@@ -28,8 +28,8 @@ func (opt *Options) Logger(w io.Writer, journald bool) (*slog.Logger, *slog.Leve
 	return slog.New(slog.NewTextHandler(w, o)), level
 }
 
-// named replaces values that have a String method by their text; JSON would contain a
-// number.
+// named replaces values that have a String method with their text, because JSON would
+// contain a number.
 func named(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindAny {
 		return a

@@ -12,21 +12,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Options are the values from the command line, the environment and the configuration
-// file.
+// Options contains the values from the command line, the environment and the
+// configuration file.
 type Options struct {
 	File   string // path of the configuration file, or empty
 	Tables Tables // the tables of the file
 
-	Listen   []string // as given; parsed when the port is known
+	Listen   []string // addresses as given; parsed when the port is known
 	Port     string
 	UnixMode fs.FileMode
-	User     string          // to become, or empty
+	User     string          // user to become, or empty
 	Terms    ListenerOptions // requirements of the listeners in Listen, and of the admin listener
 
 	MaxJobSize int64          // bytes
-	Server     server.Options // some of its options; 0 means none, even where the server's zero means a default
-	Queue      engine.Limits  // but for those of tubes, which are in Tables
+	Server     server.Options // some of its options; 0 means none, even if the zero value of server.Options means a default
+	Queue      engine.Limits  // excludes the limits of tubes, which are in Tables
 
 	Journal Journal
 	Admin   Admin
@@ -36,7 +36,7 @@ type Options struct {
 	Version bool
 
 	jsonLog            bool
-	compact, noCompact bool // -c and -n, which do nothing
+	compact, noCompact bool // -c and -n, which have no effect
 }
 
 // Journal configures how jobs are stored on disk.
@@ -49,7 +49,7 @@ type Journal struct {
 	Member       bool // Dir must belong to a cluster member
 	FastFailover bool // see cluster.Options
 
-	asked int64 // size of a segment in bytes, as given
+	asked int64 // requested size of a segment in bytes
 }
 
 // SegmentSize returns the configured size of a segment in bytes, within the limits of the
@@ -63,9 +63,9 @@ const neverSync = time.Duration(-1) // see journal.Options.Sync
 
 // Admin configures the admin listener.
 type Admin struct {
-	Addr     string   // as given; if empty, only Socket is served
-	Socket   string   // path, NoSocket, or empty for the first usable of adminsocket.Paths
-	Hosts    []string // host names of requests that arrive on loopback, from a proxy
+	Addr     string   // as given; if it is empty, only Socket is served
+	Socket   string   // path, NoSocket, or empty for the first usable path of adminsocket.Paths
+	Hosts    []string // host names that requests from a proxy on loopback can contain
 	Tubes    int      // number of tubes with metrics
 	Profiles bool
 
@@ -80,7 +80,8 @@ func (a *Admin) Address() (server.Address, error) {
 	return server.ParseAddress(a.Addr, adminsocket.DefaultPort)
 }
 
-// Slow holds the durations from which a turn or sync is logged as slow. Zero means never.
+// Slow contains the durations above which a turn or a sync is logged as slow. Zero means
+// never.
 type Slow struct {
 	Turn, Sync time.Duration
 }

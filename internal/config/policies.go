@@ -7,7 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/policy"
 )
 
-// A policyTable is a [[policy]]: patterns of tubes and settings of [policy.Settings].
+// A policyTable is a [[policy]] table: patterns of tubes and settings of
+// [policy.Settings].
 type policyTable map[string]any
 
 const (

@@ -35,7 +35,8 @@ func (s *Settings) Rows() ([]Row, error) {
 	return rows, nil
 }
 
-// Print writes the settings as an equivalent configuration file, with the source of each.
+// Print writes the settings as an equivalent configuration file, with the source of each
+// setting.
 func (s *Settings) Print(w io.Writer) error {
 	rows, err := s.Rows()
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/schedule"
 )
 
-// A scheduleTable is a [[schedule]]: a name and settings of [schedule.Settings].
+// A scheduleTable is a [[schedule]] table: a name and settings of [schedule.Settings].
 type scheduleTable map[string]any
 
 const (
 	scheduleName = "schedule"  // name of the table
 	nameOf       = "name"      // setting with the name of the schedule
-	bodyFile     = "body-file" // setting with the path of a file, instead of body
+	bodyFile     = "body-file" // setting with the path of a file, as an alternative to body
 )
 
 // Schedules returns the definitions of the schedules, by name.

@@ -19,7 +19,7 @@ type OtherServer struct {
 	Name      string `toml:"name,omitempty"`
 	Address   string `toml:"address,omitempty"`
 	TokenFile string `toml:"token-file,omitempty"` // empty if no token is sent
-	CA        string `toml:"tls-ca,omitempty"`     // file with the certificate authorities; empty for the system's
+	CA        string `toml:"tls-ca,omitempty"`     // file with certificate authorities; empty means the system's
 	ReadOnly  bool   `toml:"read-only,omitempty"`
 
 	URL string `toml:"-"` // URL of its admin listener, parsed from Address

@@ -15,16 +15,16 @@ import (
 // the configuration file. It is a pflag.Value.
 type setting struct {
 	set   func(string) error
-	value func() any // the TOML value, or nil if there is none
+	value func() any // returns the TOML value, or nil if there is none
 
-	repeats  bool // each value is added to those before it
-	isSwitch bool // can be given without a value on the command line
+	repeats  bool // whether each value is added to the previous ones
+	isSwitch bool // whether it can be given without a value on the command line
 }
 
 func (s *setting) Set(text string) error { return s.set(text) }
 func (s *setting) Type() string          { return "setting" }
 
-// String returns the text from which Set would parse the same value, or "".
+// String returns a text from which Set parses the same value, or "".
 func (s *setting) String() string {
 	if s.value == nil { // pflag creates an empty value for comparisons
 		return ""
@@ -75,29 +75,30 @@ func define(fs *pflag.FlagSet, name, letter string, s *setting, usage string) {
 	}
 }
 
-// A CommandLine holds the settings of the command line, and the defaults of the others.
+// A CommandLine contains the settings on the command line, and the defaults of the
+// others.
 type CommandLine struct {
 	opt   Options
-	given []string // names
+	given []string // names of the given options
 }
 
-// NewCommandLine returns the settings of parsed flags, which opt has defined.
+// NewCommandLine returns the settings of parsed flags, which opt must have defined.
 func NewCommandLine(opt Options, flags *pflag.FlagSet) CommandLine {
 	line := CommandLine{opt: opt}
 	flags.Visit(func(f *pflag.Flag) { line.given = append(line.given, f.Name) })
 	return line
 }
 
-// Settings are the options of the server and the source of each.
+// Settings contains the options of the server and the source of each.
 type Settings struct {
 	Options *Options
 	flags   *pflag.FlagSet    // flags whose values are in Options
 	from    map[string]source // by name; defaults have no source
-	hidden  map[string]source // settings without effect, because from is stronger
+	hidden  map[string]source // settings without effect, because the source in from is stronger
 }
 
-// Read adds the settings of the environment and the configuration file, which it reads
-// each time.
+// Read adds the settings in the environment and in the configuration file, which it reads
+// at each call.
 func (line CommandLine) Read() (*Settings, error) {
 	opt := line.opt
 	opt.Listen, opt.Terms.Networks, opt.Terms.Proxies = slices.Clone(line.opt.Listen), slices.Clone(line.opt.Terms.Networks), slices.Clone(line.opt.Terms.Proxies)
@@ -157,7 +158,8 @@ func (s *Settings) all(yield func(*pflag.Flag, *setting) bool) {
 	})
 }
 
-// Names returns the names of settings in a configuration file, in the order of the help.
+// Names returns the names that settings have in a configuration file, in the order of the
+// help.
 func (s *Settings) Names() []string {
 	var names []string
 	for f := range s.all {
@@ -168,7 +170,7 @@ func (s *Settings) Names() []string {
 	return names
 }
 
-// Changed returns the names of the settings that have other values in s than in other.
+// Changed returns the names of the settings whose values in s and other differ.
 func (s *Settings) Changed(other *Settings) []string {
 	return slices.DeleteFunc(s.Names(), func(name string) bool {
 		return s.flags.Lookup(name).Value.String() == other.flags.Lookup(name).Value.String()
@@ -186,8 +188,8 @@ const (
 	byCommandLine source = "command line"
 )
 
-// overrides maps a setting to one that it excludes. The setting from the stronger source
-// counts.
+// overrides maps a setting to a setting that it excludes. The setting from the stronger
+// source counts.
 var overrides = map[string]string{
 	"fsync-interval": "no-fsync",
 	"no-fsync":       "fsync-interval",

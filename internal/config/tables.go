@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// Tables are the tables of a configuration file, which have no options: listeners,
-// identities, rules, limits, policies, schedules and other servers.
+// Tables contains the tables of a configuration file, for which there are no options:
+// listeners, identities, rules, limits, policies, schedules and other servers.
 type Tables struct {
 	Listeners  []listenerTable `toml:"listener,omitempty"`
 	Identities []identityTable `toml:"identity,omitempty"`
@@ -23,10 +23,10 @@ type Tables struct {
 	Servers    []OtherServer   `toml:"console-server,omitempty"`
 }
 
-// tableNames are the names of the tables.
+// tableNames contains the names of the tables.
 var tableNames = []string{"listener", "identity", "rule", "limit", policyName, scheduleName, "console-server"}
 
-// A listenerTable is a [[listener]], an address with its own requirements.
+// A listenerTable is a [[listener]] table: an address with its own requirements.
 type listenerTable struct {
 	Address    string   `toml:"address,omitempty"`
 	Networks   []string `toml:"networks,omitempty"`
@@ -38,7 +38,7 @@ type listenerTable struct {
 	TokenInPut bool     `toml:"token-in-put,omitempty"`
 }
 
-// An identityTable is an [[identity]] with its credentials.
+// An identityTable is an [[identity]] table: an identity with its credentials.
 type identityTable struct {
 	Name         string   `toml:"name,omitempty"`
 	Tokens       []string `toml:"tokens,omitempty"` // hashes
@@ -47,7 +47,7 @@ type identityTable struct {
 	Networks     []string `toml:"networks,omitempty"`
 }
 
-// A ruleTable is a [[rule]] that grants rights on tubes.
+// A ruleTable is a [[rule]] table, which grants rights on tubes.
 type ruleTable struct {
 	Identities []string `toml:"identities,omitempty"`
 	Tubes      []string `toml:"tubes,omitempty"`
@@ -57,7 +57,7 @@ type ruleTable struct {
 // Secure reports whether the tables define identities or rules.
 func (t *Tables) Secure() bool { return len(t.Identities)+len(t.Rules) > 0 }
 
-// Policy returns the access policy of the identities and rules.
+// Policy returns the access policy for the identities and rules.
 func (opt *Options) Policy() (*access.Policy, error) {
 	p, err := opt.Tables.policy()
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *Tables) policy() (*access.Policy, error) {
 	return access.New(c)
 }
 
-// config parses the table's tokens, users and networks.
+// config returns the parsed identity.
 func (t *identityTable) config() (access.IdentityConfig, error) {
 	tokens, wrongToken := parseAll(t.Tokens, access.ParseHash)
 	users, wrongUser := parseAll(t.UnixUsers, userID)

@@ -62,7 +62,7 @@ var parseDir, parseFile, parseUser = text("a directory"), text("the path of a fi
 
 func parsePort(s string) (string, error) { return s, server.CheckPort(s) }
 
-// parseAddress validates an address to listen on and returns it unchanged, since its
+// parseAddress validates an address to listen on and returns it unchanged, because its
 // default port can be set later.
 func parseAddress(s string) (string, error) {
 	_, err := server.ParseAddress(s, server.DefaultPort)
@@ -110,7 +110,7 @@ func parseMillis(s string) (time.Duration, error) {
 	return time.Duration(n) * time.Millisecond, err
 }
 
-// showFsync formats milliseconds. With -F there is no value.
+// showFsync formats milliseconds. With -F, there is no value.
 func showFsync(d time.Duration) any {
 	if d == neverSync {
 		return nil

@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	adminRequests     = 64  // maximum number of concurrent requests, without health probes
-	adminConnections  = 128 // maximum number of connections of the address of --admin
-	socketConnections = 32  // maximum number of connections of the local socket
+	adminRequests     = 64  // maximum number of concurrent requests, excluding health probes
+	adminConnections  = 128 // maximum number of connections to the address of --admin
+	socketConnections = 32  // maximum number of connections to the local socket
 )
 
 // An adminServer serves the admin API, the console, metrics and health checks. Until the
@@ -39,12 +39,12 @@ type adminServer struct {
 	listeners []listening
 	pages     atomic.Pointer[http.Handler]
 
-	console *console.Console // nil if it is turned off
+	console *console.Console // nil if it is disabled
 }
 
 // listenAdmin starts to serve on the address of --admin and on the local socket. It
-// returns nil if there is neither. The local socket is named after the first TCP port of
-// queue.
+// returns nil if there is neither. The name of the local socket contains the first TCP
+// port in queue.
 func listenAdmin(ctx context.Context, p *plan, queue []listening) (*adminServer, error) {
 	opt, log := p.opt, p.log
 	a := new(adminServer)
@@ -102,9 +102,8 @@ func (a *adminServer) listenAddress(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// listenSocket serves on the local socket, without TLS. If no place was configured, it
-// takes the first usable one; without a usable place the server starts without the
-// socket.
+// listenSocket serves on the local socket, without TLS. If no path is configured, it uses
+// the first usable one. If no path is usable, the server starts without the socket.
 func (a *adminServer) listenSocket(ctx context.Context, p *plan, queue []listening) error {
 	opt := p.opt
 	if opt.Admin.Socket == config.NoSocket {
@@ -217,8 +216,7 @@ func adminHosts(opt *config.Options) []string {
 	return slices.Concat(opt.Admin.Hosts, []string{name, short})
 }
 
-// adminGrace is the maximum time that running requests get to finish when the server
-// stops.
+// adminGrace is the maximum time for running requests to finish when the server stops.
 const adminGrace = time.Second
 
 // stop closes the listeners. It waits up to adminGrace for running requests, which need
@@ -228,7 +226,7 @@ func (a *adminServer) stop() {
 		return
 	}
 	if a.console != nil {
-		a.console.Close() // streams do not end otherwise
+		a.console.Close() // otherwise, streams do not end
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), adminGrace)
 	defer cancel()
@@ -236,6 +234,6 @@ func (a *adminServer) stop() {
 		a.Close()
 	}
 	for _, l := range a.listeners {
-		l.Close() // Serve might not have begun, as when the journal cannot be opened
+		l.Close() // Serve might not have started, for example if the journal cannot be opened
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // expiries returns the expiry of each certificate file of the listeners. Listeners that
-// share a file can have read it at different times; each file is returned once.
+// share a file can have read it at different times, but each file is returned only once.
 func (s *security) expiries() []certs.Expiry {
 	var all []certs.Expiry
 	for _, source := range s.certs {

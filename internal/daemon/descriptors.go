@@ -16,7 +16,7 @@ import (
 // log.
 const serverDescriptors = 32
 
-// ownDescriptors returns the number of file descriptors that are reserved for other uses
+// ownDescriptors returns the number of file descriptors that are reserved for uses other
 // than client connections.
 func ownDescriptors(opt *config.Options, isMember bool) int {
 	own := serverDescriptors
@@ -52,11 +52,11 @@ func fitConnections(asked, own int, log *slog.Logger) int {
 	}
 	level := slog.LevelWarn
 	if asked == server.DefaultMaxConns {
-		level = slog.LevelInfo // as on most machines of developers
+		level = slog.LevelInfo // as on most developers' machines
 	}
 	log.Log(context.Background(), level, "the limit of open files leaves room for fewer connections", "open-files", open, "max-connections", asked, "connections", fit)
 	return fit
 }
 
-// fitting returns asked, limited to the number of files that are left, but at least 1.
+// fitting returns asked, limited to the number of available files, but at least 1.
 func fitting(asked, files int) int { return max(1, min(asked, files)) }

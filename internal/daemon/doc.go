@@ -1,5 +1,6 @@
 // Package daemon runs a server as a process. It applies the settings, connects the other
-// packages, handles signals and stops in order. It has no rules about jobs.
+// packages, handles signals, and performs an orderly stop. It contains no rules about
+// jobs.
 //
 //	plan.go     validates the settings, also for "beanpole config check"
 //	sockets.go  opens the sockets or inherits them; user.go changes the user

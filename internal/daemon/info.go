@@ -16,7 +16,7 @@ import (
 
 // serverInfo provides the settings, listeners and certificates that the API reports.
 type serverInfo struct {
-	plan      *plan // settings of the start
+	plan      *plan // settings at the start
 	since     time.Time
 	latest    atomic.Pointer[config.Settings] // settings read last
 	listeners []listening
@@ -91,11 +91,12 @@ func (f *serverInfo) tables() config.Tables {
 	return t
 }
 
-// sharedSettings should be equal on all members of a cluster. The leader's values apply
-// to the clients of every member, or affect how members elect a leader.
+// sharedSettings contains the settings that should be equal on all members of a cluster.
+// The leader's values apply to the clients of all members, or affect the election of a
+// leader.
 var sharedSettings = []string{"max-job-size", "compat", "max-memory", "max-tubes", "max-watched", "cluster-fast-failover"}
 
-// shared returns the values that should be equal on all members, by name: those of
+// shared returns the values that should be equal on all members, by name: the values of
 // settings, and hashes of tables.
 func (f *serverInfo) shared() map[string]string {
 	all := make(map[string]string)
@@ -119,7 +120,7 @@ func (f *serverInfo) limitOf(tube string) string {
 	return t.LimitOf(tube)
 }
 
-// fact describes the listener for the API.
+// fact returns the description of the listener for the API.
 func (l listening) fact(serves string) admin.Listener {
 	out := admin.Listener{
 		Address: describe(l.Addr()), Serves: serves, TLS: l.terms.TLS.Cert != "", ClientCerts: l.terms.TLS.ClientCA != "",

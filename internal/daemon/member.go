@@ -41,11 +41,11 @@ type member struct {
 	done      sync.WaitGroup
 
 	contacts atomic.Pointer[[]string] // addresses of the other members
-	writing  sync.Mutex               // held to note that
+	writing  sync.Mutex               // held during the write of contacts
 
 	mu     sync.Mutex
 	server *server.Server // nil until clients are served
-	leads  bool           // the server serves clients here
+	leads  bool           // whether the server serves clients on this member
 }
 
 // openMember opens the queue of a member and joins the cluster.
@@ -98,9 +98,9 @@ func (m *member) explain(dir string, err error) error {
 	return advice.Explain(dir, err)
 }
 
-// listenForMembers listens on the address to which the other members connect. If that is
-// a name, or an address that this machine does not have, for example behind NAT, it
-// listens on the port of all addresses.
+// listenForMembers listens on the address to which the other members connect. If it is a
+// name, or an address that this machine does not have, for example behind NAT,
+// listenForMembers listens on its port on all addresses.
 func listenForMembers(addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -123,8 +123,8 @@ type membersOf struct {
 	m *member
 }
 
-// SetMembers implements cluster.Transport. It also stores the addresses of the members
-// for the commands of the operator.
+// SetMembers implements cluster.Transport. It also stores the addresses of the members,
+// for the operator's commands.
 func (t membersOf) SetMembers(members []raftlog.MemberInfo) {
 	t.Transport.SetMembers(members)
 	var contacts []string
@@ -159,7 +159,7 @@ func (m *member) serveClient(from uint64, stream io.ReadWriteCloser) {
 	srv.ServeProxied(from, stream)
 }
 
-// serveSnapshot sends another member a snapshot.
+// serveSnapshot sends a snapshot to another member.
 func (m *member) serveSnapshot(to uint64, conn net.Conn) {
 	defer conn.Close()
 	if err := m.SendSnapshot(to, conn); err != nil {
@@ -195,17 +195,17 @@ func (q *queue) serve(srv *server.Server) <-chan error {
 	return stopped
 }
 
-// reportToLeader lets a member send its settings and its health to the leader.
+// reportToLeader makes a member send its settings and its health to the leader.
 func (q *queue) reportToLeader(about *serverInfo) {
 	if m := q.member; m != nil {
 		m.done.Go(func() { m.control.Report(about.shared, m.Failed()) })
 	}
 }
 
-// follow reports the leader to the server. If this member does not lead, none of its
-// clients can reach the engine when follow returns. settled reports whether all turns of
-// an earlier epoch are settled. Clients get their replies before the server leaves that
-// epoch.
+// follow passes the current leader to the server. If this member is not the leader, none
+// of its clients can reach the engine when follow returns. settled reports whether all
+// turns of an earlier epoch are settled. Clients get their replies before the server
+// leaves that epoch.
 func (m *member) follow(settled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +214,7 @@ func (m *member) follow(settled bool) {
 	}
 	lead := m.Lead()
 	if m.leads && lead.Epoch == 0 && !settled {
-		return // deposed follows
+		return // deposed will call follow
 	}
 	m.leads = lead.Epoch != 0
 	m.server.Follow(server.Leadership(lead))
@@ -226,7 +226,7 @@ func (m *member) deposed() {
 	m.follow(true)
 }
 
-// forServer returns the server's view of the cluster, or nil without a cluster.
+// forServer returns the server's view of the cluster, or nil if there is no cluster.
 func (q *queue) forServer() *server.Cluster {
 	m := q.member
 	if m == nil {
@@ -266,11 +266,11 @@ func (m *member) metrics() (s admin.ClusterStats, ok bool) {
 	return admin.ClusterStats{Cluster: known, Leads: m.Lead().Epoch != 0, Evicted: m.transport.Evicted()}, err == nil
 }
 
-// handOverTime is the maximum time that a stopping leader tries to transfer leadership.
+// handOverTime is the maximum time for which a stopping leader tries to transfer the
+// leadership.
 const handOverTime = 2 * time.Second
 
-// handOver transfers leadership to another member, if there is one, before this one
-// stops.
+// handOver transfers the leadership to another member, if any, before this member stops.
 func (q *queue) handOver(log *slog.Logger) {
 	m := q.member
 	if m == nil || m.Lead().Epoch == 0 || len(m.Membership().Members) == 1 {
@@ -283,7 +283,7 @@ func (q *queue) handOver(log *slog.Logger) {
 	}
 }
 
-// close leaves the cluster's network and stops the member.
+// close disconnects the member from the other members and stops it.
 func (m *member) close() error {
 	err := m.Close()
 	m.api.close()

@@ -18,10 +18,10 @@ import (
 // the requests that other members forward.
 type apiRelay struct {
 	m          *member
-	transports sync.Map      // id of a member -> its *http.Transport
-	conns      chan net.Conn // connections of other members, for served
+	transports sync.Map      // maps a member's id to its *http.Transport
+	conns      chan net.Conn // connections from other members, for served
 	served     http.Server
-	ended      chan struct{} // closed when the relay is
+	ended      chan struct{} // closed when the relay is closed
 	once       sync.Once
 	pages      atomic.Pointer[http.Handler] // nil until the queue is served
 }
@@ -34,14 +34,14 @@ func newAPIRelay(m *member, log *slog.Logger) *apiRelay {
 		IdleTimeout:       2 * idleTimeout, // so that the other side closes the connection
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	go a.served.Serve(a) // until close
+	go a.served.Serve(a) // runs until close
 	return a
 }
 
 // idleTimeout is the time after which an unused connection to a member is closed.
 const idleTimeout = 30 * time.Second
 
-// begin starts answering the requests of other members.
+// begin starts to answer requests from other members.
 func (a *apiRelay) begin(operations *api.API) {
 	h := operations.FromMembers()
 	a.pages.Store(&h)

@@ -17,7 +17,7 @@ const (
 )
 
 // freeOSMemory returns memory to the system when the queue has shrunk or clients have
-// disconnected, until ctx is canceled. The runtime would take minutes to do that, since
+// disconnected, until ctx is canceled. The runtime would take minutes to do that, because
 // an idle server allocates nothing and so does not start the garbage collector.
 func freeOSMemory(ctx context.Context, q *queue) {
 	ticks := time.NewTicker(memoryPeriod)
@@ -40,7 +40,7 @@ func freeOSMemory(ctx context.Context, q *queue) {
 // A memoryUse describes the heap.
 type memoryUse struct {
 	unaccounted int64  // bytes that are neither jobs nor input buffers
-	sessions    uint64 // most of those bytes belong to them
+	sessions    uint64 // number of sessions, to which most of those bytes belong
 }
 
 func memoryNow(q *queue) memoryUse {

@@ -41,7 +41,7 @@ func readOthers(opt *config.Options) (all []otherServer, err error) {
 func openOther(s *config.OtherServer) (api.Upstream, error) {
 	var token func() (string, error)
 	if s.TokenFile != "" {
-		token = func() (string, error) { return readToken(s.TokenFile) } // the file is read at each request, because it can change
+		token = func() (string, error) { return readToken(s.TokenFile) } // the file is read for each request, because it can change
 		if _, err := token(); err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func openOther(s *config.OtherServer) (api.Upstream, error) {
 
 // readToken returns the token that a file contains.
 func readToken(path string) (string, error) {
-	content, err := os.ReadFile(path) // #nosec G304 -- a file of the configuration
+	content, err := os.ReadFile(path) // a file from the configuration
 	if err != nil {
 		return "", fmt.Errorf("token-file: %w", err)
 	}
@@ -88,8 +88,8 @@ func otherWarnings(opt *config.Options, others []otherServer) (all []string) {
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 // consoleOf returns the URL under which other machines reach the console, or "" if they
-// cannot. If the admin listener serves all addresses, the URL contains the host of the
-// member's address.
+// cannot reach it. If the admin listener serves all addresses, the URL contains the host
+// of the member's address.
 func consoleOf(opt *config.Options, member string) string {
 	a, err := opt.Admin.Address()
 	if err != nil || a.Path != "" || !opt.Admin.Console {

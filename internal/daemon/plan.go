@@ -16,12 +16,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/schedule"
 )
 
-// A plan is the validated form of the settings. To make it, the server opens neither
-// sockets nor the journal.
+// A plan is the validated form of the settings. The server creates it before it opens
+// sockets or the journal.
 type plan struct {
 	version   string           // version of the program
-	settings  *config.Settings // settings of the start
-	opt       *config.Options  // options of settings
+	settings  *config.Settings // settings at the start
+	opt       *config.Options  // options in settings
 	log       *slog.Logger
 	endpoints []config.Endpoint
 	security  *security
@@ -30,7 +30,7 @@ type plan struct {
 	others    []otherServer // other servers in the console
 }
 
-// rules are the part of the plan that a reload replaces.
+// rules is the part of the plan that a reload replaces.
 type rules struct {
 	access    *access.Policy
 	limits    engine.Limits

@@ -21,12 +21,13 @@ import (
 type queue struct {
 	broker  *broker.Broker
 	journal func() *journal.Journal // nil if jobs are in memory only
-	member  *member                 // nil without a cluster
+	member  *member                 // nil if there is no cluster
 	syncs   *syncs                  // syncs of the journal's files
-	where   string                  // the jobs are kept, for the log
+	where   string                  // storage of the jobs, for the log
 }
 
-// openQueue creates the queue and loads the journal. The engine's clock starts here.
+// openQueue creates the queue and loads the journal. The engine's clock starts in this
+// call.
 func openQueue(p *plan) (*queue, error) {
 	opt, slow, eopt, log := p.opt.Journal, p.opt.Slow, p.engine(), p.log
 	start := time.Now()
@@ -45,7 +46,7 @@ func openQueue(p *plan) (*queue, error) {
 	q.syncs = newSyncs(now, slow.Sync, log)
 	isMember, err := directory.Exists(vfs.OS, opt.Dir)
 	if err != nil {
-		if _, other := vfs.OS.List(opt.Dir); other != nil { // the hint about a member does not matter in this case
+		if _, other := vfs.OS.List(opt.Dir); other != nil { // in this case, the hint about a member is irrelevant
 			err = other
 		}
 		return nil, exit.WithCode(exit.Journal, advice.Explain(opt.Dir, err))
@@ -84,7 +85,7 @@ func reading(log *slog.Logger) func(done, total int64) {
 	last, before := time.Now(), int64(0)
 	return func(done, total int64) {
 		if done < before {
-			last = time.Now() // another load has started, for example after a deposition
+			last = time.Now() // another load has started, for example after the member was deposed
 		}
 		before = done
 		if now := time.Now(); now.Sub(last) >= time.Second {
@@ -141,7 +142,7 @@ func (q *queue) openBackup() (api.Backup, error) {
 	case errors.Is(err, journal.ErrNothing):
 		return nil, nil
 	case err != nil:
-		return nil, err // not b, which would be an interface that is not nil
+		return nil, err // not b, which would become a non-nil interface
 	}
 	return b, nil
 }

@@ -13,16 +13,16 @@ import (
 
 // A reloader applies a changed configuration while the server runs.
 type reloader struct {
-	*plan      // plan of the start
+	*plan      // plan at the start
 	line       config.CommandLine
-	serverInfo *serverInfo    // receives the settings that were read
+	serverInfo *serverInfo    // serverInfo receives the settings that were read last
 	level      *slog.LevelVar // level of the log
 	queue      *queue
 	server     *server.Server
 }
 
 // reload reads the configuration again and applies the settings that can change without a
-// restart. An invalid configuration changes nothing.
+// restart. If the configuration is invalid, reload changes nothing.
 func (r *reloader) reload() {
 	s, now, err := r.read()
 	if err != nil {
@@ -59,11 +59,11 @@ func (r *reloader) read() (s *config.Settings, now rules, err error) {
 	return s, now, r.security.Replace(now.access)
 }
 
-// reloadable are the settings that take effect without a restart.
+// reloadable contains the settings that take effect without a restart.
 var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched", "max-connections-per-address"}
 
-// needRestart returns the names of the changed settings that take effect at the next
-// start only.
+// needRestart returns the names of the changed settings that take effect only at the next
+// start.
 func (r *reloader) needRestart(now *config.Settings) []string {
 	names := slices.DeleteFunc(now.Changed(r.settings), func(name string) bool { return slices.Contains(reloadable, name) })
 	if !reflect.DeepEqual(r.opt.Tables.Listeners, now.Options.Tables.Listeners) {

@@ -48,7 +48,7 @@ func (s *security) serve(srv *server.Server, l listening) error {
 	return srv.ServeWith(l.Listener, terms)
 }
 
-// warn logs a warning if every client on the network can use the listener.
+// warn logs a warning if any client on the network can use the listener.
 func (s *security) warn(log *slog.Logger, l listening) {
 	if l.terms.Open(server.AddressOf(l.Addr()), l.terms.TLS.ClientCA != "") {
 		log.Warn("every client that can reach this address can use the queue; restrict it with --networks, --require-auth or "+

@@ -20,15 +20,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// Options configure Run.
+// Options configures Run.
 type Options struct {
 	Version string             // version of the program
-	Line    config.CommandLine // is read again at SIGHUP
+	Line    config.CommandLine // the command line; read again on SIGHUP
 	Log     *asynclog.Queue    // receives the lines of the log
 }
 
-// Run runs a server until a signal arrives or ctx is canceled. Signals that stop the
-// server kill it during the start, which can be killed at any point without damage.
+// Run runs a server until a signal stops it or ctx is canceled. During the start, such
+// signals kill the process at once, which does no damage at any point.
 func Run(ctx context.Context, o Options) error {
 	signals := make(chan os.Signal, 8)
 	signal.Ignore(syscall.SIGPIPE)
@@ -37,9 +37,9 @@ func Run(ctx context.Context, o Options) error {
 	return run(ctx, o, signals)
 }
 
-// run is Run with signals that are already caught. The order is beanstalkd's. The sockets
-// come first, so that clients can connect while the rest starts, then the change of user,
-// then the journal.
+// run is Run with signals that are already caught. It works in beanstalkd's order: it
+// opens the sockets first, so that clients can connect during the rest of the start, then
+// changes the user, and then opens the journal.
 func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	s, err := o.Line.Read()
 	if err != nil {
@@ -59,7 +59,7 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(listeners) // for the failures below; otherwise they are closed by then
+	defer closeAll(listeners) // for the failures below; otherwise, they are closed by then
 	pages, err := listenAdmin(ctx, p, listeners)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 		log.Info("listening", "address", describe(l.Addr()))
 		p.security.warn(log, l)
 	}
-	q.broker.Configure(func(e *engine.Engine) { logUnknown(log, e.Policies()) }) // in a turn, also of a member that follows
+	q.broker.Configure(func(e *engine.Engine) { logUnknown(log, e.Policies()) }) // in a turn, even on a member that follows
 	log.Info("ready", "version", o.Version, "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
 	go feedWatchdog(background, q.broker, log)
@@ -104,9 +104,9 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	failed := waitForSignal(ctx, signals, log, drain, r.reload, ended, stopped)
 	notify(log, daemon.SdNotifyStopping)
 	q.handOver(log)
-	q.broker.Configure(func(e *engine.Engine) { e.SetPolicies(nil) }) // workers whose connections we close have not failed
+	q.broker.Configure(func(e *engine.Engine) { e.SetPolicies(nil) }) // workers whose connections the server closes have not failed
 	stop(background, log, srv)
-	operations.stop() // before the queue ends, which they ask
+	operations.stop() // before the queue ends, because they use it
 	pages.stop()
 	return cmp.Or(failed, q.close())
 }
@@ -126,8 +126,8 @@ func serverOptions(p *plan, q *queue) server.Options {
 	return o
 }
 
-// feedWatchdog notifies the service manager while turns run, if it requests that. It
-// stops when a turn hangs, so that the service manager restarts the server.
+// feedWatchdog notifies the service manager while turns run, if the service manager
+// requests it. It stops if a turn hangs, so that the service manager restarts the server.
 func feedWatchdog(ctx context.Context, b *broker.Broker, log *slog.Logger) {
 	timeout, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || timeout == 0 {
@@ -150,7 +150,7 @@ func onJournald() bool {
 	return yes && err == nil
 }
 
-// spareProcessor lets Go code run on two processors on a machine with one. Otherwise the
+// spareProcessor lets Go code run on two processors on a machine with one. Otherwise, the
 // runtime takes the only processor from the event loop during a long fsync and returns it
 // late (doc/decisions/0007). The environment variable GOMAXPROCS takes precedence.
 func spareProcessor() {
@@ -159,8 +159,8 @@ func spareProcessor() {
 	}
 }
 
-// shutdownGrace is the maximum time that clients get to read their last replies. It is
-// shorter than the ten seconds after which container runtimes kill a process.
+// shutdownGrace is the maximum time for clients to read their last replies. It is shorter
+// than the ten seconds after which container runtimes kill a process.
 const shutdownGrace = 5 * time.Second
 
 func stop(ctx context.Context, log *slog.Logger, srv *server.Server) {

@@ -12,8 +12,8 @@ import (
 )
 
 // waitForSignal handles signals until one of them stops the server or ctx is canceled. It
-// restores the default action of that signal, so that a second one kills the process at
-// once. It returns an error if a listener fails or the member of a cluster stops.
+// restores the default action of that signal, so that a second signal kills the process
+// at once. It returns an error if a listener fails or the cluster member stops.
 func waitForSignal(ctx context.Context, signals <-chan os.Signal, log *slog.Logger, drain, reload func(), ended, stopped <-chan error) error {
 	for {
 		select {

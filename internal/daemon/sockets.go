@@ -24,8 +24,8 @@ type listening struct {
 	terms config.ListenerOptions
 }
 
-// openSockets returns the sockets that a service manager passed, by the protocol of
-// systemd. If it passed none, openSockets opens those of the endpoints.
+// openSockets returns the sockets that a service manager has passed with systemd's
+// protocol. If it has passed none, openSockets opens the sockets of the endpoints.
 func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 	opt, endpoints, log := p.opt, p.endpoints, p.log
 	if files := activation.Files(true); len(files) > 0 {
@@ -106,7 +106,7 @@ func inherited(files []*os.File) ([]net.Listener, error) {
 	return listeners, nil
 }
 
-// describe returns an address in the form of the option -l.
+// describe returns an address in the form that the option -l accepts.
 func describe(a net.Addr) string {
 	if a.Network() == "unix" {
 		return "unix:" + a.String()

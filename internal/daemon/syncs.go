@@ -17,10 +17,10 @@ type syncs struct {
 	now  func() int64     // ns
 	slow time.Duration    // zero if no sync counts as slow
 	log  *slog.Logger
-	over *ratelog.Logger // at most a line a second
+	over *ratelog.Logger // logs at most one line per second
 
 	mu       sync.Mutex
-	underWay []int64     // start times of running syncs, the oldest first
+	underWay []int64     // start times of running syncs, oldest first
 	timer    *time.Timer // fires when the oldest sync becomes slow; nil if none is running
 }
 
@@ -69,7 +69,7 @@ func (s *syncs) lastedLocked() time.Duration {
 }
 
 // report logs the oldest sync if it is slow, and again when it has taken twice as long.
-// Since most syncs are short, one timer serves all syncs that start before it fires.
+// Most syncs are short, so a single timer serves all syncs that start before it fires.
 func (s *syncs) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// An account is a user that the process can become, with all groups of that user. Nil is
+// An account is a user that the process can become, with all the user's groups. Nil means
 // the current user.
 type account struct {
 	name     string
@@ -89,7 +89,7 @@ func (a *account) own(addrs []server.Address) error {
 }
 
 // dropPrivileges makes the process, with all its threads, run as the user permanently.
-// The order matters, since only root can change the groups.
+// The order matters, because only root can change the groups.
 func (a *account) dropPrivileges() error {
 	if a.isCurrent() {
 		return nil

@@ -24,10 +24,10 @@ func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
 }
 
 // logPolicies returns a function that logs jobs that a policy ended or failed to end. The
-// number of lines per setting is limited: a line has the first of several jobs.
+// number of lines per setting is limited; a line describes the first of several jobs.
 func logPolicies(log *slog.Logger) func(engine.PolicyAct) {
 	lines := make(map[engine.PolicyEvent]*ratelog.Logger)
-	return func(act engine.PolicyAct) { // within turns
+	return func(act engine.PolicyAct) { // called within turns
 		v := act.Event
 		if v == engine.Retried {
 			return
@@ -69,10 +69,10 @@ func logUnknown(log *slog.Logger, policies engine.Policies) {
 }
 
 // logLimits returns a function that logs refusals by a limit. The number of lines is
-// limited per limit, so that each of them appears.
+// limited for each limit separately, so that all limits appear.
 func logLimits(log *slog.Logger) func(engine.Limit, string) {
 	lines := make(map[engine.Limit]*ratelog.Logger)
-	return func(l engine.Limit, tube string) { // within turns
+	return func(l engine.Limit, tube string) { // called within turns
 		if lines[l] == nil {
 			lines[l] = ratelog.New(log, 1, 5)
 		}

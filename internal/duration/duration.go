@@ -1,5 +1,5 @@
-// Package duration parses durations in the form of command lines, the configuration file
-// and policies.
+// Package duration parses durations as written on command lines, in the configuration
+// file and in policies.
 package duration
 
 import (
@@ -43,8 +43,8 @@ func Parse(s string) (time.Duration, error) {
 	return time.Duration(days)*day + d, nil
 }
 
-// Until returns the time from now to a time of day in UTC, such as 09:00. It is at most a
-// day.
+// Until returns the time from now to a time of day in UTC, such as 09:00. The result is
+// at most a day.
 func Until(clock string, now time.Time) (time.Duration, error) {
 	at, err := time.Parse("15:04", clock)
 	if err != nil {

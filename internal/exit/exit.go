@@ -9,16 +9,16 @@ import (
 // Exit codes. The server shares the codes 10 and above with beanstalkd.
 const (
 	Failure      = 1
-	Nothing      = 2   // no such job or tube, or no job in time
+	Nothing      = 2   // no such job or tube, or no job became available in time
 	Disconnected = 3   // the server is unreachable, or the connection was lost
-	Unauthorized = 4   // the token is missing, wrong or not sufficient
-	Usage        = 5   // the command line, environment or configuration is wrong
+	Unauthorized = 4   // the token is missing, invalid or not sufficient
+	Usage        = 5   // the command line, environment or configuration is invalid
 	Journal      = 10  // the journal's directory is unusable
 	Lookup       = 32  // looking up the user of -u failed
 	NoUser       = 33  // the user of -u does not exist
 	Privilege    = 34  // switching to the user of -u failed
 	Socket       = 111 // the server cannot open a socket
-	Interrupted  = 130 // by a signal
+	Interrupted  = 130 // interrupted by a signal
 )
 
 // A codedError is an error with an exit code.
@@ -43,8 +43,8 @@ func UsageError(format string, args ...any) error {
 	return WithCode(Usage, fmt.Errorf(format, args...))
 }
 
-// NotFoundError returns an error about a job or tube that does not exist, or is in
-// another state.
+// NotFoundError returns an error about a job or tube that does not exist or is in the
+// wrong state.
 func NotFoundError(format string, args ...any) error {
 	return WithCode(Nothing, fmt.Errorf(format, args...))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Number parses a number of at most most.
+// Number parses a number that is at most most.
 func Number(s, what string, most uint64) (uint64, error) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, fmt.Errorf("want %s as a decimal number", what)
@@ -27,7 +27,7 @@ func Number(s, what string, most uint64) (uint64, error) {
 	return n, nil
 }
 
-// units are the units of sizes, in lower case.
+// units contains the units of sizes, in lower case.
 var units = map[string]int64{
 	"": 1, "b": 1,
 	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
@@ -77,8 +77,8 @@ func IntoCount(dst *int, what string) func(string) error { return Into(dst, Coun
 // GroupKey is the annotation of a flag that contains the title of its group.
 const GroupKey = "group"
 
-// AddGroup defines flags that the help shows under a title, in the order of their
-// definition.
+// AddGroup defines flags that the help shows under a title, in the order in which they
+// are defined.
 func AddGroup(flags *pflag.FlagSet, title string, define func(*pflag.FlagSet)) {
 	group := pflag.NewFlagSet(title, pflag.ContinueOnError)
 	group.SortFlags = false
@@ -95,7 +95,7 @@ func AddGroup(flags *pflag.FlagSet, title string, define func(*pflag.FlagSet)) {
 
 // Nearest returns the most similar of names, or "".
 func Nearest(names []string, wrong string) string {
-	all := &cobra.Command{} // it implements the distance of names
+	all := &cobra.Command{} // it implements the distance between names
 	for _, name := range names {
 		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 	}
@@ -104,7 +104,7 @@ func Nearest(names []string, wrong string) string {
 
 // NearestCommand returns the subcommand of cmd with the most similar name, or "".
 func NearestCommand(cmd *cobra.Command, wrong string) string {
-	for letters := range 2 { // number of wrong or missing letters, less one
+	for letters := range 2 { // number of wrong or missing letters, minus one
 		cmd.SuggestionsMinimumDistance = letters + 1
 		if near := cmd.SuggestionsFor(wrong); len(near) > 0 {
 			return near[0]

@@ -10,18 +10,18 @@ import (
 	"sync"
 )
 
-// Smallest is the length in bytes from which a response is compressed. A shorter response
-// fits in one packet.
+// Smallest is the minimum length in bytes of responses that are compressed. A shorter
+// response fits in one packet.
 const Smallest = 1 << 10
 
 // Write writes a response. The caller sets its headers, except Content-Encoding and Vary.
-// A text must not contain a secret next to input from another party, because its
-// compressed size reveals both.
+// A text must not contain both a secret and input from another party, because its
+// compressed size reveals whether they are similar.
 func Write(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 	w.Header().Add("Vary", "Accept-Encoding")
 	if len(text) < Smallest || !accepted(r.Header) {
 		w.WriteHeader(status)
-		w.Write(text) // #nosec G705 -- the content type is the caller's
+		w.Write(text) // the caller sets the content type
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Groups merge findings of tubes that differ only in the tube: first of tubes whose names
-// differ only in numbers, such as tube-1 and tube-2, then the others of a kind. Four or
-// more findings become one.
+// Groups merges findings that differ only in the tube: first those of tubes whose names
+// differ only in numbers, such as tube-1 and tube-2, then the others of the same kind.
+// Four or more findings become one.
 type Groups struct{ by map[groupKey]*group }
 
 type groupKey struct{ kind, severity, tubes string }
@@ -18,14 +18,14 @@ type group struct {
 }
 
 const (
-	groupFrom  = 4    // findings
-	mostGroups = 1000 // limit, to save memory; later findings are not merged
+	groupFrom  = 4    // number of findings
+	mostGroups = 1000 // limits the memory; later findings are not merged
 )
 
 // Add adds a finding of a tube. It returns false if the finding cannot be merged. A
 // finding that joins a group takes no memory.
 func (g *Groups) Add(t *Tube, f *Finding) bool {
-	var room [200]byte // the longest name
+	var room [200]byte // has space for the longest name
 	name, numbers := room[:0], false
 	for i := range len(f.Tube) {
 		switch isDigit := f.Tube[i]-'0' <= 9; {
@@ -54,7 +54,7 @@ func (g *Groups) Add(t *Tube, f *Finding) bool {
 	return true
 }
 
-// group returns the group that the finding belongs to.
+// group returns the group to which the finding belongs.
 func (g *Groups) group(f *Finding, like string) *group {
 	key := groupKey{f.Kind, f.Severity, like}
 	if g.by == nil {
@@ -82,7 +82,7 @@ func (one *group) add(f *Finding) {
 	one.all.Seconds, one.all.Over = max(one.all.Seconds, f.Seconds), max(one.all.Over, f.Over)
 }
 
-// Each calls tell for each group and for each finding outside of groups.
+// Each calls tell for each group and for each finding outside groups.
 func (g *Groups) Each(tell func(f Finding)) {
 	for key, one := range g.by {
 		if key.tubes != "" && one.all.Tubes < groupFrom {

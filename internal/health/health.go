@@ -1,11 +1,11 @@
-// Package health defines the conditions that an operator should look at, and the words
-// for them. The JSON API, the console, the commands attention, tubes and top, and /readyz
+// Package health defines the conditions that need an operator's attention, and their
+// texts. The JSON API, the console, the commands attention, tubes and top, and /readyz
 // all present the findings of this package. A test compares the alerts of
 // contrib/prometheus with them.
 //
 //	found := (&health.Tube{Ready: 3}).Findings(nil)
 //
-// The caller sets the fields that it can fill: a zero value raises no finding.
+// The caller sets the fields whose values are available; a zero value causes no finding.
 package health
 
 import (
@@ -21,7 +21,7 @@ import (
 // A Finding is a condition that needs attention.
 type Finding = apitype.Finding
 
-// Bad means that jobs are unavailable, refused or processed again. Warning means that
+// Bad means that jobs are unavailable, refused or processed twice. Warning means that
 // this can happen.
 const (
 	Bad     = "bad"
@@ -32,31 +32,31 @@ const (
 	// SlowAfter is the time after which a ready job, or a reservation, counts as long.
 	SlowAfter = 10 * time.Minute
 
-	// LongerBy is the factor by which a reservation exceeds the average of its tube to count
-	// as long.
+	// LongerBy is the factor by which a reservation must exceed its tube's average to
+	// count as long.
 	LongerBy = 10
 
-	// LongerByP95 is the factor by which it also exceeds the 95th percentile of its tube, if
-	// that is known.
+	// LongerByP95 is the factor by which it must also exceed its tube's 95th percentile,
+	// if that is known.
 	LongerByP95 = 3
 
-	// LoopFrom is the number of releases from which they count as a loop.
+	// LoopFrom is the minimum number of releases that count as a loop.
 	LoopFrom = 10
 
-	// NearlyFull is the share of a limit from which it counts as nearly reached.
+	// NearlyFull is the share of a limit at which it counts as nearly reached.
 	NearlyFull = 0.9
 
-	// Lately is the time for which counters and refusals count.
+	// Lately is the period over which events and refusals are counted.
 	Lately = 10 * time.Minute
 )
 
 // Compare sorts the worst findings first. Findings about the server precede findings
-// about tubes, which they can explain.
+// about tubes, because they can be the cause of these.
 func Compare(a, b *Finding) int {
 	return cmp.Or(cmp.Compare(Rank(a), Rank(b)), cmp.Compare(b.Tubes, a.Tubes), cmp.Compare(b.Count, a.Count), cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
 }
 
-// Rank returns a smaller number for a worse finding, independent of its counts. Failing
+// Rank returns a smaller number for a worse finding, regardless of its counts. Failing
 // jobs precede waiting jobs.
 func Rank(f *Finding) int {
 	rank := slices.Index([]string{"buried", "timeouts", "unwatched", f.Kind}, f.Kind)
@@ -72,7 +72,7 @@ func Rank(f *Finding) int {
 // A Tube describes a tube.
 type Tube struct {
 	Name                             string
-	Jobs                             uint64        // in any state
+	Jobs                             uint64        // maximum number of jobs in any state
 	Ready, Reserved, Delayed, Buried uint64        // jobs
 	Watching, Waiting                uint64        // sessions
 	Waits                            time.Duration // time since the next job became ready
@@ -82,41 +82,41 @@ type Tube struct {
 	PausedUntil                      time.Time     // zero if unknown
 	PausedBy                         string        // empty if unknown
 	Gate                             time.Duration // time until the policy permits a reserve; negative means until a reservation ends
-	GateByLog                        bool          // Gate is shut because the journal has no space for a record of the policy
+	GateByLog                        bool          // whether Gate is shut because the journal has no space for a record of the policy
 	Used                             float64       // share of its limits
-	Dead                             bool          // the next ready or buried job came from another tube
+	Dead                             bool          // whether the next ready or buried job came from another tube
 	Refuses                          string        // reason why the server refuses puts; empty if it accepts them
 
 	Counted Counts
 	Workers *Workers // nil if the connections are unknown
 }
 
-// Counts are the numbers that a tube counted lately.
+// Counts contains the recent counts of a tube.
 type Counts struct {
-	Over                                  time.Duration // at most Lately; zero means that nothing was counted
-	Buried                                int64         // buried jobs now, less those at the start
+	Over                                  time.Duration // length of the period, at most Lately; zero means that nothing was counted
+	Buried                                int64         // current number of buried jobs, minus the number at the start
 	Reserved, Deleted, Released, TimedOut uint64
 }
 
 // Workers describes the connections that work on a tube.
 type Workers struct {
-	Busy      uint64        // connections that watch the tube and hold a job of it
-	Elsewhere uint64        // connections that watch the tube and hold only jobs of other tubes
-	With      string        // tube of those jobs; empty if there are several, or it must not be named
-	HeldFor   time.Duration // longest reservation of the tube
-	Touches   uint32        // touches of this job
-	Holder    uint64        // connection that holds this job; zero if it must not be named
+	Busy      uint64        // number of connections that watch the tube and hold a job of it
+	Elsewhere uint64        // number of connections that watch the tube and hold only jobs of other tubes
+	With      string        // tube of those jobs; empty if there are several, or if the client must not see it
+	HeldFor   time.Duration // duration of the tube's longest reservation
+	Touches   uint32        // number of touches of its job
+	Holder    uint64        // connection that holds its job; zero if the client must not see it
 }
 
 // Unwatched reports whether the tube has ready jobs that no connection can reserve.
 func (t *Tube) Unwatched() bool { return t.Ready > 0 && t.Watching == 0 && t.PauseLeft <= 0 }
 
-// loops reports whether jobs are released again and again.
+// loops reports whether jobs are released repeatedly.
 func (t *Tube) loops() bool {
 	return t.Counted.Released >= LoopFrom && t.Counted.Released > t.Counted.Deleted
 }
 
-// hangs reports whether a job is reserved for unusually long.
+// hangs reports whether a job has been reserved for unusually long.
 func (t *Tube) hangs() bool {
 	return t.Workers != nil && t.Work > 0 && t.Workers.HeldFor >= max(SlowAfter, LongerBy*t.Work, LongerByP95*t.WorkP95)
 }
@@ -176,15 +176,15 @@ type Server struct {
 	Journal                     string // problem of the journal; empty or "ok" if there is none
 	Draining                    bool
 	Connections, MaxConnections uint64
-	Full                        bool // the server closes new connections
+	Full                        bool // whether the server closes new connections
 	MemoryUsed, MemoryLimit     int64
 	Certificates                []string // problems of certificates
 
 	RefusedBy []string // settings whose limits have recently refused commands
-	Refused   uint64   // number of commands that they have refused lately
+	Refused   uint64   // number of commands that they have recently refused
 }
 
-// Refuses returns the reason why the server refuses puts. It is empty if the server
+// Refuses returns the reason why the server refuses puts. It returns "" if the server
 // accepts them.
 func (s *Server) Refuses() string {
 	switch {
@@ -221,7 +221,7 @@ func (s *Server) Findings(found []Finding) []Finding {
 	for _, limit := range s.RefusedBy {
 		severity := Bad
 		if strings.HasPrefix(limit, "[[limit]]") || limit == "max-tubes" || limit == "max-watched" {
-			severity = Warning // such a limit can be intended, to slow clients down
+			severity = Warning // such a limit can be intended to slow down clients
 		}
 		add("limit", severity, 0, "a limit refused commands in the last 10 min: %s", limit)
 	}
@@ -235,7 +235,7 @@ func (s *Server) Findings(found []Finding) []Finding {
 }
 
 // pilesUpAfter is the number of consecutive runs that find the previous job of their
-// schedule ready, delayed or reserved, from which on the jobs pile up.
+// schedule ready, delayed or reserved, from which the jobs count as piling up.
 const pilesUpAfter = 5
 
 // ScheduleFindings appends the findings of a schedule. problem is the reason why it

@@ -9,7 +9,8 @@ import (
 )
 
 // Why returns a sentence, without its full stop, about the state of the tube and all of
-// its findings, and the worst severity of these. The severity is empty if there are none.
+// its findings. It also returns the worst severity, which is empty if there are no
+// findings.
 func (t *Tube) Why() (text, severity string) {
 	text = t.why()
 	for _, f := range t.Findings(nil) {
@@ -38,7 +39,7 @@ func (t *Tube) Explain(f *Finding) {
 		if c.Buried > 0 && c.Over > 0 {
 			f.Text += fmt.Sprintf(", %s more than %s ago", digits(uint64(c.Buried)), words(c.Over))
 		}
-		if !t.Unwatched() { // otherwise this finding contains the advice
+		if !t.Unwatched() { // otherwise, this finding contains the advice
 			f.Text += t.redrive()
 		}
 	case "timeouts":
@@ -63,7 +64,7 @@ func (t *Tube) Explain(f *Finding) {
 	}
 }
 
-// lately returns a number of the last minutes, compared with the deletes.
+// lately describes a recent count in comparison with the deletes.
 func (t *Tube) lately(n uint64, one, many string) (text string) {
 	if t.Counted.Over > 0 {
 		text = "in the last " + words(t.Counted.Over) + " "
@@ -156,7 +157,7 @@ func (t *Tube) quiet() string {
 
 func (t *Tube) workers() string { return count(t.Watching, "worker", "workers") }
 
-// busy describes the workers of a tube with ready jobs, none of which waits for a job.
+// busy describes the workers of a tube with ready jobs if no worker waits for a job.
 func (t *Tube) busy() string {
 	w, with := t.Workers, "other tubes"
 	switch {

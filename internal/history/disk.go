@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// maxFile is the size from which a file cannot be one of a store.
+// maxFile is the minimum size of files that cannot belong to a store.
 const maxFile = 16 << 20
 
 // Run reads the directory and then writes additions until ctx ends. It must be
@@ -36,7 +36,7 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// errNewer reports a file of a later version.
+// errNewer means that a later version wrote a file.
 var errNewer = errors.New("written by a newer version of beanpole; run that version, or move the directory away")
 
 // load reads all files. It reports whether the directory can be used.
@@ -96,7 +96,7 @@ func version(data []byte) int {
 	return n
 }
 
-// read returns the contents of a file. After an error, a part is missing.
+// read returns the contents of a file. After an error, the result is incomplete.
 func (s *Store) read(name string) ([]byte, error) {
 	f, err := s.opt.FS.Open(filepath.Join(s.opt.Dir, name))
 	if err != nil {
@@ -130,12 +130,12 @@ func parseName(name string) (k Kind, begin int64, ok bool) {
 type file struct {
 	name     string
 	vfs.File     // nil if the file is complete
-	written  int // bytes of the segment
+	written  int // bytes of the segment that were written
 }
 
-// flush writes new blocks, completes segments that are followed by another one, and
-// removes the files of dropped ones. At the end it completes all. It logs the first error
-// of several.
+// flush writes new blocks, completes segments that are followed by another segment, and
+// removes the files of dropped segments. If end is true, it completes all segments. It
+// logs only the first of several errors.
 func (s *Store) flush(end bool) {
 	var failed error
 	kept := make(map[*segment]bool)
@@ -159,7 +159,7 @@ func (s *Store) flush(end bool) {
 			f.Close()
 		}
 		if err := s.opt.FS.Remove(filepath.Join(s.opt.Dir, f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			failed, f.File = err, nil // removed by the next flush
+			failed, f.File = err, nil // the next flush removes it
 			continue
 		}
 		delete(s.files, g)
@@ -173,7 +173,7 @@ func (s *Store) flush(end bool) {
 	s.failing = failed != nil
 }
 
-// write writes the new blocks of a segment. A complete segment gets no others.
+// write writes the new blocks of a segment. A complete segment gets no more blocks.
 func (s *Store) write(l *segments, g *segment, complete bool) (err error) {
 	f := s.files[g]
 	if f == nil {

@@ -1,14 +1,15 @@
 // Package history stores time series of the server and of its tubes, and the list of
 // changes. It keeps points of a minute for a day, points of an hour for 31 days and
-// changes for 31 days, within a limit in bytes. Above the limit it drops the oldest
+// changes for 31 days, within a limit in bytes. Above the limit, it drops the oldest
 // minutes first.
 //
-// A [Store] holds everything in memory, in the bytes of its files: a point takes about 15
-// bytes. [Store.Run] reads the directory and writes additions to it in the background, so
-// that no method waits for the disk. If the disk fails, the store works on in memory.
+// A [Store] keeps the whole history in memory, in the format of its files: a point takes
+// about 15 bytes. [Store.Run] reads the directory and writes additions to it in the
+// background, so that no method waits for the disk. If the disk fails, the store
+// continues in memory.
 //
 // A file is called KIND.TIME, with the time of its first block in ms. It is append-only,
-// and no process appends to a file of an earlier one:
+// and no process appends to the file of an earlier process:
 //
 //	header  "beanpole history 1\n"
 //	block   0xB5 0x1E | length of the payload, 4 bytes | CRC-32C, 4 bytes | payload
@@ -21,9 +22,9 @@
 //	  length, 1 byte | bit set of series | their values; durations are logarithms
 //
 // After a damaged block, the reader continues at the next block with a valid checksum. A
-// crash therefore loses the blocks that had not reached the disk, and damage the blocks
-// it is in. The package loses up to half a minute of changes to a power failure, because
-// it syncs a file only when the file is complete.
+// crash therefore loses only the blocks that had not reached the disk, and damage affects
+// only the blocks in which it occurs. The package loses up to half a minute of changes to
+// a power failure, because it syncs a file only when the file is complete.
 //
 // Start reading at store.go.
 package history

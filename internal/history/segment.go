@@ -14,29 +14,29 @@ const (
 	header    = magic + "1\n"
 	mark      = "\xb5\x1e"
 	blockHead = len(mark) + 8
-	lost      = "\xff" // name of a tube whose block is damaged; no tube is called that
+	lost      = "\xff" // name of a tube whose block is damaged; no tube has this name
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A Point contains the values of a tube. The name of the whole server's point is empty.
+// A Point contains the values of a tube or, if the name is empty, of the whole server.
 type Point struct {
 	Tube string
 	Values
 }
 
-// A segment is a file, or the part of the history that becomes one.
+// A segment is a file, or the part of the history that will become a file.
 type segment struct {
 	kind   Kind
 	data   []byte // contents of the file; only appended to
 	blocks []block
 	begin  int64 // time of the first block
-	sealed bool  // no block is added
+	sealed bool  // whether no more blocks are added
 	tubes  []string
 	number map[string]int // number of a tube in tubes
 }
 
-// A block contains the values of all tubes at a time, or a change.
+// A block contains the values of all tubes at a given time, or a change.
 type block struct {
 	time     int64 // in ms; for points, the end of the period
 	off, end int   // range of the points or text in data
@@ -161,7 +161,7 @@ func (g *segment) addTubes(b []byte) (rest []byte, ok bool) {
 }
 
 // load indexes the data of a file, and returns the number of damaged bytes before valid
-// blocks. Other bytes at the end are of a write that a crash has cut short.
+// blocks. Other bytes at the end belong to a write that a crash has interrupted.
 func (g *segment) load(data []byte) (damaged int) {
 	g.data, g.sealed = data, true
 	at, valid := 0, 0

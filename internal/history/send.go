@@ -15,8 +15,7 @@ func (s *Store) Newest() (times [NumKinds]int64) {
 	return times
 }
 
-// Send writes the segments with blocks that are newer than the newest ones of another
-// store.
+// Send writes the segments with blocks that are newer than another store's newest blocks.
 func (s *Store) Send(w io.Writer, newest [NumKinds]int64) error {
 	for k := range NumKinds {
 		for _, v := range s.views(k, newest[k], "") {
@@ -32,8 +31,8 @@ func (s *Store) Send(w io.Writer, newest [NumKinds]int64) error {
 	return nil
 }
 
-// Receive adds the blocks of Send that are newer than the store's. After an error, it has
-// added a part of them.
+// Receive adds those blocks from Send that are newer than the store's blocks. After an
+// error, it has added some of them.
 func (s *Store) Receive(from io.Reader) error {
 	r := bufio.NewReader(from)
 	newest := s.Newest()

@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// A Series is a quantity that is recorded. Its number is a part of the file format.
+// A Series is a quantity that is recorded. Its number is part of the file format.
 type Series int
 
-// The series. Those from Memory on are recorded for the whole server only.
+// The series. Memory and later ones are recorded only for the whole server.
 const (
 	Put Series = iota
 	Done
@@ -34,7 +34,7 @@ const (
 	NumSeries
 )
 
-// Names are the names of the series in the API.
+// Names contains the names of the series in the API.
 var Names = [NumSeries]string{
 	"put", "done", "reserves", "ready", "reserved", "oldest_ready", "wait_p50", "wait_p95", "run_p50", "run_p95",
 	"failed", "retried", "timeouts", "buried", "delayed", "memory_bytes", "connections", "waiting", "refused", "commands",
@@ -50,11 +50,11 @@ func (s Series) IsIncrease() bool {
 	return set>>s&1 == 1
 }
 
-// Values are the values of all series in a period.
+// Values contains the values of all series for a period.
 type Values [NumSeries]uint64
 
-// Add adds a part of the period that follows the parts in v. Increases add up, levels are
-// replaced, and durations become averages weighted by jobs.
+// Add adds the next part of a period to v. Increases are added up, levels are replaced,
+// and durations become averages weighted by the number of jobs.
 func (v *Values) Add(next *Values) {
 	for s := WaitMedian; s <= RunP95; s++ {
 		if old, more := v.jobs(s), next.jobs(s); more > 0 {
@@ -79,8 +79,8 @@ func (v *Values) jobs(s Series) float64 {
 	return float64(v[Done] + v[Failed] + v[Retried])
 }
 
-// A duration is stored as its logarithm, in steps of 15 % from a microsecond. Up to 46 s
-// that takes one byte.
+// A duration is stored as its logarithm, in steps of 15 %, starting at a microsecond.
+// Durations of up to 46 s take one byte.
 const stepsPerOctave, smallest = 5, 10
 
 func (v *Values) append(b []byte) []byte {

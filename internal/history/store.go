@@ -15,10 +15,10 @@ import (
 // A Kind is a part of the history with its own files.
 type Kind int
 
-// The kinds. Failures are changes that failed; they have their own space, so that they
-// never push out changes that succeeded.
+// The kinds. Failures are changes that failed. They have their own space, so that they
+// never displace successful changes.
 const (
-	Hours Kind = iota // before Minutes: a receiver sums up only minutes of missing hours
+	Hours Kind = iota // before Minutes, because a receiver sums up only minutes of missing hours
 	Minutes
 	Changes
 	Failures
@@ -34,7 +34,7 @@ const (
 )
 
 // kinds contains the names of the files, the time that a file covers, the time after
-// which it is removed, and the part of the limit that the kind can use.
+// which it is removed, and the share of the limit that the kind can use.
 var kinds = [NumKinds]struct {
 	name         string
 	period, keep int64 // ms
@@ -46,13 +46,13 @@ var kinds = [NumKinds]struct {
 	Failures: {"failures", day, 31 * day, 32},
 }
 
-// maxSegment is the size from which a segment is followed by another one.
+// maxSegment is the size at which a segment is complete, and another one follows.
 const maxSegment = 1 << 20
 
 // DefaultLimit is the default of Options.Limit.
 const DefaultLimit = 32 << 20
 
-// Options configure a Store.
+// Options configures a Store.
 type Options struct {
 	FS    vfs.FS
 	Dir   string // empty if the history is in memory only
@@ -65,14 +65,14 @@ type Options struct {
 type Store struct {
 	opt   Options
 	kinds [NumKinds]segments
-	wake  chan struct{} // Run has something to write or to remove
+	wake  chan struct{} // signals Run that there is something to write or to remove
 
-	// Used by Run only.
+	// Used only by Run.
 	files   map[*segment]*file
-	failing bool // writes fail
+	failing bool // whether writes fail
 }
 
-// segments are the segments of a kind.
+// A segments contains the segments of a kind.
 type segments struct {
 	mu    sync.Mutex
 	all   []*segment // the oldest first
@@ -84,8 +84,8 @@ func New(opt Options) *Store {
 	return &Store{opt: opt, wake: make(chan struct{}, 1), files: make(map[*segment]*file)}
 }
 
-// add adds a block of a time to the newest segment of a kind, or to a new one. newest is
-// the time of the newest block so far.
+// add adds a block with a time to the newest segment of a kind, or to a new one. newest
+// is the time of the newest block so far.
 func (s *Store) add(k Kind, time int64, fill func(g *segment, newest int64)) {
 	l, of := &s.kinds[k], &kinds[k]
 	l.mu.Lock()
@@ -124,7 +124,8 @@ func (l *segments) drop() {
 	l.all = slices.Delete(l.all, 0, 1)
 }
 
-// bound drops segments until all kinds are within the limit, the oldest minutes first.
+// bound drops segments until all kinds are within the limit, starting with the oldest
+// minutes.
 func (s *Store) bound() {
 	total := int64(0)
 	for k := range s.kinds {
@@ -144,14 +145,15 @@ func (s *Store) bound() {
 	}
 }
 
-// AddMinute adds the points of a minute that ends at a time in ms, and the points of
-// hours that have ended. Points of the same minute add up. It reorders points.
+// AddMinute adds the points of the minute that ends at end, a time in ms, and the points
+// of hours that have ended. Points of the same minute are added up. AddMinute reorders
+// points.
 func (s *Store) AddMinute(end int64, points []Point) {
 	s.add(Minutes, end, func(g *segment, _ int64) { g.addPoints(end, points) })
 	s.sumHours(end / hour * hour)
 }
 
-// sumHours adds the hours up to a time that are missing, from their minutes.
+// sumHours adds the missing hours up to a time, computed from their minutes.
 func (s *Store) sumHours(upTo int64) {
 	sums := make(map[int64]map[string]*Values)
 	from := s.newest(Hours)
@@ -203,7 +205,7 @@ func (l *segments) newest() (time int64) {
 	return time
 }
 
-// A view is a copy of a segment at a moment. Its data is shared, and never changes.
+// A view is a snapshot of a segment. Its data is shared, and never changes.
 type view struct {
 	data   []byte
 	blocks []block
@@ -211,7 +213,7 @@ type view struct {
 	tube   int // number of the requested tube, or -1
 }
 
-// views returns the segments of a kind with blocks after a time, the oldest first.
+// views returns the segments of a kind with blocks after a time, oldest first.
 func (s *Store) views(k Kind, after int64, tube string) (all []view) {
 	l := &s.kinds[k]
 	l.mu.Lock()
@@ -238,10 +240,10 @@ func (v *view) points(b block) (points []Point) {
 	return points
 }
 
-// Series returns n points of a tube, or of the server if tube is empty, the oldest first.
-// step is a minute or an hour; the last point is of the period that contains end. A point
-// is nil if the server recorded nothing then. found is false if no point has values of
-// the tube.
+// Series returns n points of a tube, or of the server if tube is empty, oldest first.
+// step is a minute or an hour; the last point covers the period that contains end. A
+// point is nil if the server recorded nothing in its period. found is false if no point
+// has values for the tube.
 func (s *Store) Series(tube string, step time.Duration, end time.Time, n int) (points []*Values, found bool) {
 	points = make([]*Values, n)
 	width := step.Milliseconds()
@@ -283,8 +285,8 @@ func (v *view) find(b block) (values Values) {
 	return values
 }
 
-// AddChange adds a change, as a text, and a time in ms. The store moves the time of a
-// change so that no two have the same.
+// AddChange adds a change, given as a text and a time in ms. The store adjusts the time
+// so that no two changes have the same time.
 func (s *Store) AddChange(failed bool, time int64, text []byte) {
 	k := Changes
 	if failed {
@@ -293,7 +295,7 @@ func (s *Store) AddChange(failed bool, time int64, text []byte) {
 	s.add(k, time, func(g *segment, newest int64) { g.addText(max(time, newest+1), text) })
 }
 
-// Changes yields the changes before a time in ms, the newest first.
+// Changes yields the changes before a time in ms, newest first.
 func (s *Store) Changes(before int64) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		type change struct {

@@ -1,5 +1,5 @@
-// Package jsonscan scans valid JSON without decoding values. It finds the text of a part,
-// and is fast enough for millions of objects.
+// Package jsonscan scans valid JSON without decoding values. It finds the text of
+// individual parts, and is fast enough for millions of objects.
 package jsonscan
 
 import (
@@ -71,7 +71,7 @@ func StringEnd[T string | []byte](text T) int {
 	return len(text)
 }
 
-// DeeperThan reports whether brackets are nested deeper than a limit.
+// DeeperThan reports whether brackets are nested more deeply than a limit.
 func DeeperThan(text []byte, limit int) bool {
 	depth := 0
 	for i := 0; i < len(text); i++ {

@@ -13,19 +13,19 @@ import (
 
 // A Kernel is a network for event loops. Its sockets do not block, and its
 // level-triggered pollers report ready sockets. S and P are the server's interfaces for
-// them. Set the fields before using it.
+// them. Its fields must be set before its first use.
 type Kernel[S, P any] struct {
-	Rand       *rand.Rand          // draws the sizes of short reads and writes, the order of events, and failures of accept; nil disables these
-	Buffer     int                 // buffered bytes for a client that does not read; 0 means the size of a Conn
+	Rand       *rand.Rand          // random sizes of short reads and writes, order of events, and failures of accept; nil disables these
+	Buffer     int                 // number of bytes that are buffered for a client that does not read; 0 means the size of a Conn's buffer
 	BeforeWait func(time.Duration) // called by each Wait with its timeout; can be nil
 
-	net.Listener // nil: a loop does not call Accept
+	net.Listener // nil, because a loop does not call Accept
 
 	mu          sync.Mutex
 	pollers     []*poller[S, P]
-	waiting     []*Conn // to be accepted
+	waiting     []*Conn // connections to be accepted
 	closed      bool
-	pass, total Traffic // since the last Wait, and before it
+	pass, total Traffic // traffic since the last Wait, and before it
 	most        Traffic
 }
 
@@ -39,7 +39,7 @@ func (k *Kernel[S, P]) Counts() (total, most Traffic) {
 	return k.total, k.most
 }
 
-// Waiting returns the number of clients that wait for an accept.
+// Waiting returns the number of clients that wait to be accepted.
 func (k *Kernel[S, P]) Waiting() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,7 +109,7 @@ func (k *Kernel[S, P]) NewPoller() (P, error) {
 	return any(p).(P), nil
 }
 
-// draw returns a number below n.
+// draw returns a random number below n.
 func (k *Kernel[S, P]) draw(n int) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,7 +122,7 @@ type poller[S, P any] struct {
 	rung    chan struct{} // signals a possible change
 	socks   []*socket[S, P]
 	woken   bool
-	listens bool // it reports clients that wait to be accepted
+	listens bool // whether it reports clients that wait to be accepted
 	closed  bool
 }
 
@@ -226,7 +226,7 @@ func (p *poller[S, P]) Close() {
 	p.closed = true
 }
 
-// events returns the events of one end of a connection.
+// events returns the current events of one end of a connection.
 func (c *Conn) events() (ev epoll.Events) {
 	c.in.mu.Lock()
 	if c.in.r < c.in.w || c.in.ended != nil {
@@ -251,7 +251,7 @@ func (c *Conn) events() (ev epoll.Events) {
 type socket[S, P any] struct {
 	net      *Kernel[S, P]
 	conn     *Conn
-	poller   *poller[S, P] // net.mu guards the fields from here on
+	poller   *poller[S, P] // net.mu guards this and the following fields
 	index    int
 	interest epoll.Events
 	closed   bool

@@ -1,6 +1,6 @@
-// Package memnet is a network in memory for tests. It blocks only on channels and
-// condition variables, so that a testing/synctest bubble detects when all goroutines
-// wait. A [Listener] is for blocking servers, a [Kernel] for event loops.
+// Package memnet implements a network in memory for tests. It blocks only on channels and
+// condition variables, so that a testing/synctest bubble detects that all goroutines
+// wait. A [Listener] is for blocking servers, and a [Kernel] for event loops.
 package memnet
 
 import (
@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Buffer is the size of a Conn's buffer for one direction, in bytes. It stands for a
+// Buffer is the size of a Conn's buffer for one direction, in bytes. It corresponds to a
 // socket's kernel buffers.
 const Buffer = 64 << 10
 
-// A Listener is a separate network: Dial returns the client's ends and Accept the
-// server's ends of its connections.
+// A Listener is a separate network. Dial returns the client's ends of its connections,
+// and Accept the server's ends.
 type Listener struct {
 	queue chan net.Conn
-	Errs  chan error // Accept first returns these errors
+	Errs  chan error // Accept returns these errors first
 	done  chan struct{}
 	close sync.Once
 }
@@ -123,12 +123,12 @@ func (c *Conn) RemoteAddr() net.Addr { return addr{} }
 type stream struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	ring    func() // called at each change with mu held, or nil
+	ring    func() // called at each change, with mu held; can be nil
 
 	buf             []byte // data[r:w] has been written and not yet read
 	r, w            int
-	ended           error // the writer is closed; reads return this error after the data
-	abandoned       bool  // the reader is closed
+	ended           error // set when the writer is closed; reads return it after the data
+	abandoned       bool  // whether the reader is closed
 	readBy, writeBy deadline
 }
 
@@ -164,7 +164,7 @@ func (s *stream) read(p []byte) (n int, err error) {
 	}
 }
 
-// take reads available data. The error is EAGAIN if there is none yet.
+// take reads available data. The error is EAGAIN if no data is available yet.
 func (s *stream) take(p []byte) (int, error) {
 	switch {
 	case s.abandoned:
@@ -200,7 +200,7 @@ func (s *stream) write(p []byte) (n int, err error) {
 	}
 }
 
-// put writes as much as the buffer has room for.
+// put writes as many bytes as fit into the buffer.
 func (s *stream) put(p []byte) (n int, err error) {
 	switch {
 	case s.ended != nil:

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// maxKeyed is the maximum size in bytes of a body in which values are searched. A larger
-// one would take too long for a turn.
+// maxKeyed is the maximum size in bytes of a body in which values are searched. A search
+// in a larger body would take too long for a turn.
 const maxKeyed = 64 << 10
 
 // keyOf returns the key of the setting unique, or nil if there is none.
@@ -39,7 +39,7 @@ func keyOf(text string) (*engine.Key, error) {
 	}
 	count := len(pointers)
 	return &engine.Key{Name: text, Of: func(buf *[]byte, body []byte) ([]byte, bool) {
-		var few [4]span // need no heap memory
+		var few [4]span // these need no heap memory
 		f := finder{text: body, values: append(few[:0], make([]span, count)...), missing: count}
 		if len(body) > maxKeyed {
 			return nil, false
@@ -49,7 +49,7 @@ func keyOf(text string) (*engine.Key, error) {
 		}
 		key := (*buf)[:0]
 		for _, v := range f.values {
-			key = append(append(key, body[v.begin:v.end]...), 0) // ends a number; other values have visible ends
+			key = append(append(key, body[v.begin:v.end]...), 0) // terminates a number; the ends of other values are unambiguous
 		}
 		*buf = key
 		return key, true

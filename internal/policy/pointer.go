@@ -11,9 +11,9 @@ import (
 )
 
 // A step is a node of the tree that the JSON pointers (RFC 6901) of a key form. Its
-// children are the members and elements at which pointers go on.
+// children are the members and elements with which pointers continue.
 type step struct {
-	ends     []int            // numbers of the pointers that end here
+	ends     []int            // numbers of the pointers that end at this node
 	members  map[string]*step // by name
 	elements []elementStep    // elements with numeric names, in order
 	longest  int              // length of the longest name in members, in bytes
@@ -24,7 +24,7 @@ type elementStep struct {
 	*step
 }
 
-// add adds a pointer with its number to the tree that begins at s.
+// add adds a pointer with its number to the tree that starts at s.
 func (s *step) add(pointer string, number int) error {
 	names := strings.Split(pointer, "/")
 	if names[0] != "" || len(names) < 2 {
@@ -41,7 +41,7 @@ func (s *step) add(pointer string, number int) error {
 	return nil
 }
 
-// child returns the step to a member or element, which it adds if it is new.
+// child returns the step to a member or element. It adds the step if it does not exist.
 func (s *step) child(name string) *step {
 	next := s.members[name]
 	if next != nil {
@@ -59,7 +59,7 @@ func (s *step) child(name string) *step {
 	return next
 }
 
-// member returns the step to a member, or nil if no pointer leads there. written is the
+// member returns the step to a member, or nil if no pointer leads to it. written is the
 // name as in the JSON text, without quotes.
 func (s *step) member(written []byte) *step {
 	if bytes.IndexByte(written, '\\') < 0 {
@@ -73,8 +73,8 @@ func (s *step) member(written []byte) *step {
 	return s.members[string(name)]
 }
 
-// unescape appends a JSON string without its escapes. ok is false if the string has an
-// invalid escape, or becomes longer than most bytes. unescape then ignores the rest.
+// unescape appends the decoded content of a JSON string. ok is false if the string has an
+// invalid escape or would become longer than most bytes; unescape then ignores the rest.
 func unescape(dst, s []byte, most int) (_ []byte, ok bool) {
 	for i := 0; i < len(s); i++ {
 		if len(dst) >= most {
@@ -84,7 +84,7 @@ func unescape(dst, s []byte, most int) (_ []byte, ok bool) {
 			dst = append(dst, s[i])
 			continue
 		}
-		i++ // a backslash before the closing quote would belong to the quote
+		i++ // a backslash before the closing quote would escape the quote
 		if at := strings.IndexByte(`"\/bfnrt`, s[i]); at >= 0 {
 			dst = append(dst, "\"\\/\b\f\n\r\t"[at])
 			continue
@@ -117,12 +117,12 @@ func hexRune(s []byte) (r rune, ok bool) {
 // A span is the position of a value in a text. The zero value is a missing value.
 type span struct{ begin, end int }
 
-// A finder scans JSON once, until it has found the values of all pointers. It does not
+// A finder scans JSON once, until it has found the values for all pointers. It does not
 // validate the text, so it can find values in invalid JSON.
 //
-// Its methods accept the position of the start of a part of the text, and return the
-// position of its end. They return -1 if the search is over, because all values are found
-// or the text is not JSON.
+// Its methods accept the position at which a part of the text starts, and return the
+// position at which it ends. They return -1 if the search is over, because all values are
+// found or the text is not JSON.
 type finder struct {
 	text    []byte
 	values  []span
@@ -145,7 +145,7 @@ func (f *finder) blanks(i int) int {
 }
 
 // value scans the value at i. s is the step that leads to it, or nil. If an object
-// repeats a name, the first member counts.
+// contains a name more than once, the first member counts.
 func (f *finder) value(i int, s *step) (end int) {
 	switch c := f.at(i); {
 	case c == '"':
@@ -174,7 +174,7 @@ func (f *finder) value(i int, s *step) (end int) {
 
 // members scans the object or list at i for the children of s.
 func (f *finder) members(i int, s *step) int {
-	isObject, last := f.text[i] == '{', f.text[i]+2 // as in ASCII
+	isObject, last := f.text[i] == '{', f.text[i]+2 // in ASCII, the closing bracket is two characters later
 	elements := s.elements
 	for n := 0; ; n++ {
 		var next *step

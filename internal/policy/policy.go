@@ -4,12 +4,12 @@
 //	set, err := policy.New([]policy.Config{{Tubes: []string{"mail-*"}, Settings: map[string]any{"max-attempts": 5}}})
 //	e.SetPolicies(set)
 //
-// Several policies can apply to a tube. For each setting, a run-time policy precedes
-// those of the configuration file. Within a source, the most specific pattern with the
-// setting applies. An exact name is more specific than a pattern, and a pattern with
-// longer text before its first * or ? is more specific than another. If these are equal,
-// the later one in the file applies. At run time, the longer pattern applies, then the
-// later one in byte order.
+// Several policies can apply to a tube. For each setting, run-time policies take
+// precedence over the policies of the configuration file. Within a source, the most
+// specific pattern with the setting applies. An exact name is more specific than a
+// pattern, and a pattern with longer text before its first * or ? is more specific than
+// another. If two patterns of the file are equally specific, the later one applies. Of
+// two such run-time patterns, the longer one applies, then the later one in byte order.
 //
 // The settings are a table in settings.go; start reading there. text.go contains the
 // run-time settings.
@@ -31,7 +31,7 @@ import (
 // A Config is a policy as written in the configuration.
 type Config struct {
 	Tubes    []string       // patterns: * matches any characters, ? one
-	Settings map[string]any // by name; the values are from TOML, or texts
+	Settings map[string]any // by name; the values are TOML values or texts
 }
 
 // A Set contains all policies of a server. It is immutable and safe for concurrent use.
@@ -39,7 +39,7 @@ type Set struct {
 	file, runtime layer
 
 	mu  sync.Mutex
-	all map[string]*engine.Policy // by applicable rules; at most maxShared
+	all map[string]*engine.Policy // by the rules that apply; at most maxShared
 }
 
 // maxShared is the maximum number of policies that a Set caches for tubes to share.
@@ -48,14 +48,14 @@ const maxShared = 10_000
 
 // A layer contains the rules of one source.
 type layer struct {
-	globs []*Rule // the most specific last
-	exact []*Rule // names of tubes, in order; of equal names, the later rule is last
+	globs []*Rule // most specific last
+	exact []*Rule // names of tubes, in order; of rules with the same name, the later one is last
 }
 
 // A Rule is a policy's settings for the tubes of one of its patterns.
 type Rule struct {
 	Pattern  string
-	Number   int    // number of the policy in the file, from 1; 0 for a run-time policy
+	Number   int    // number of the policy in the file, starting with 1; 0 for a run-time policy
 	prefix   string // text of a glob before its first * or ?
 	settings []given
 	strange  []string // lines of settings that this version does not support
@@ -77,7 +77,7 @@ func (r *Rule) Settings() map[string]string {
 	return all
 }
 
-// New returns the set of the configured policies.
+// New returns the set of configured policies.
 func New(configs []Config) (*Set, error) {
 	s := &Set{all: make(map[string]*engine.Policy)}
 	for i, c := range configs {
@@ -143,8 +143,8 @@ func written(v any) string {
 // isGlob reports whether a pattern is not the name of a tube.
 func isGlob(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
 
-// compare orders globs, the most specific last. It returns 0 if the order in the file
-// decides.
+// compare orders globs, most specific last. It returns 0 if their order in the file is
+// decisive.
 func (r *Rule) compare(o *Rule) int {
 	if n := cmp.Compare(len(r.prefix), len(o.prefix)); n != 0 || r.Number > 0 {
 		return n
@@ -159,11 +159,11 @@ func (l *layer) add(r *Rule) {
 		r.prefix = r.Pattern[:strings.IndexAny(r.Pattern, "*?")]
 		list, order = &l.globs, func(o *Rule) int { return o.compare(r) }
 	}
-	at, _ := slices.BinarySearchFunc(*list, r, func(o, _ *Rule) int { return cmp.Or(order(o), -1) }) // after those that are equal
+	at, _ := slices.BinarySearchFunc(*list, r, func(o, _ *Rule) int { return cmp.Or(order(o), -1) }) // after equal rules
 	*list = slices.Insert(slices.Clone(*list), at, r)
 }
 
-// without returns the layer without the rules of a pattern.
+// without returns the layer without the rules for a pattern.
 func (l layer) without(pattern string) layer {
 	is := func(r *Rule) bool { return r.Pattern == pattern }
 	if isGlob(pattern) {
@@ -172,7 +172,7 @@ func (l layer) without(pattern string) layer {
 	return layer{l.globs, slices.DeleteFunc(slices.Clone(l.exact), is)}
 }
 
-// about calls f for each rule that applies to a tube, the most specific last. place
+// about calls f for each rule that applies to a tube, most specific last. place
 // identifies the rule.
 func (l *layer) about(tube string, f func(place int, r *Rule)) {
 	for i, r := range l.globs {
@@ -186,8 +186,8 @@ func (l *layer) about(tube string, f func(place int, r *Rule)) {
 	}
 }
 
-// Rules returns all rules: those of the file, then those that were set at run time.
-// Patterns come before names of tubes.
+// Rules returns all rules: first those of the file, then those set at run time. Patterns
+// precede names of tubes.
 func (s *Set) Rules() []*Rule {
 	return slices.Concat(s.file.globs, s.file.exact, s.runtime.globs, s.runtime.exact)
 }
@@ -217,23 +217,23 @@ func (s *Set) Of(tube string) *engine.Policy {
 	return p
 }
 
-// A Value is a tube's value of a setting, with its source.
+// A Value is the value of a setting for a tube, with its source.
 type Value struct {
 	*Setting
 	Text string
-	Rule *Rule // nil: none sets it, the value is the default
+	Rule *Rule // nil if no rule sets it, so that the value is the default
 
 	value any
 }
 
-// defaults returns the value of each setting that no rule sets.
+// defaults returns the default of each setting, as values without a rule.
 var defaults = sync.OnceValue(func() []Value {
 	values := make([]Value, len(Settings))
 	for i := range Settings {
 		of := &Settings[i]
 		v, err := of.parse(of.Default)
 		if err != nil {
-			panic(err) // the table is wrong
+			panic(err) // the table is invalid
 		}
 		values[i] = Value{of, of.Default, nil, v}
 	}
@@ -267,7 +267,7 @@ func (s *Set) Warnings() (warnings []string) {
 }
 
 // Unknown returns warnings about settings that this version does not recognize. A later
-// version has set them. They have no effect.
+// version must have set them. They have no effect.
 func (s *Set) Unknown() (warnings []string) {
 	for _, r := range s.Rules() {
 		warnings = append(warnings, r.unknown()...)
@@ -282,8 +282,8 @@ func (r *Rule) unknown() (warnings []string) {
 	return warnings
 }
 
-// WarningsOf returns the warnings about a rule. It leaves out a warning that names
-// another tube for which visible returns false.
+// WarningsOf returns the warnings about a rule. It omits warnings that contain the name
+// of another tube for which visible returns false.
 func (s *Set) WarningsOf(r *Rule, visible func(tube string) bool) (warnings []string) {
 	warnings = r.unknown()
 	tube := exampleOf(r.Pattern)
@@ -318,7 +318,7 @@ func (s *Set) WarningsOf(r *Rule, visible func(tube string) bool) (warnings []st
 	return append(warnings, s.chain(tube, r, visible)...)
 }
 
-// exampleOf returns the name of a tube that a pattern matches.
+// exampleOf returns the name of a tube that matches a pattern.
 func exampleOf(pattern string) string {
 	return strings.NewReplacer("*", "x", "?", "x").Replace(pattern)
 }
@@ -341,8 +341,8 @@ func (r *Rule) String() string {
 	return fmt.Sprintf("policy %d, of the tubes %s", r.Number, r.Pattern)
 }
 
-// chain returns a warning if the rule of a tube moves exhausted jobs to a dead tube that
-// moves them further.
+// chain returns a warning if the rule of a tube moves exhausted jobs to a dead tube whose
+// policy moves them again.
 func (s *Set) chain(tube string, r *Rule, visible func(tube string) bool) []string {
 	p := s.Of(tube)
 	if p.Exhausted != engine.MoveExhausted || !p.Limited() {

@@ -15,8 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A Setting describes a setting of a policy for the configuration file, its check, the
-// commands and the documentation.
+// A Setting describes a setting of a policy, for the configuration file and its check,
+// the commands, and the documentation.
 type Setting struct {
 	Name    string
 	Default string // value if it is not set
@@ -37,22 +37,22 @@ const (
 	choice              // int, the index of a word
 	choices             // int, a set of bits
 	tube                // string
-	rate                // int64, ns between two
-	until               // int64, ns since 1970; 0 means no pause, math.MaxInt64 no end
-	key                 // *engine.Key; it is nil if there is none
+	rate                // int64, ns between two events
+	until               // int64, ns since 1970; 0 means no pause, math.MaxInt64 never ends
+	key                 // *engine.Key, or nil
 )
 
-// DeadTube is the name of the setting that names the tube of exhausted jobs.
+// DeadTube is the name of the setting that contains the tube of exhausted jobs.
 const (
 	DeadTube        = "dead-tube"
 	DefaultDeadTube = "{tube}.dead"
 )
 
-// DeadTubes returns the dead tube of a tube, or the pattern of the dead tubes of a
+// DeadTubes returns the dead tube of a tube, or the pattern of the dead tubes for a
 // pattern. dead is the value of the setting.
 func DeadTubes(dead, pattern string) string { return strings.ReplaceAll(dead, "{tube}", pattern) }
 
-// Settings contains all settings in the order of the documentation.
+// Settings contains all settings, in the order of the documentation.
 var Settings = []Setting{
 	{"max-attempts", "0", "Maximum number of reservations before a job is exhausted; 0 means no limit.",
 		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.MaxAttempts = v.(uint32) }},
@@ -130,7 +130,7 @@ func (s *Setting) Takes() string {
 	return fmt.Sprintf("the name of a tube, of at most %d characters, with {tube} at most once", wire.MaxTube)
 }
 
-// Words returns all values of a setting, or nil if there are too many.
+// Words returns all values that the setting accepts, or nil if there are too many.
 func (s *Setting) Words() []string {
 	if s.kind == choice {
 		return s.words
@@ -220,8 +220,8 @@ func moment(v any) (int64, error) {
 	return at.UnixNano(), nil
 }
 
-// fromNow returns the end of a duration that starts now, if the setting is an end time
-// and text a duration.
+// If the setting is an end time and text is a duration, fromNow returns the end of that
+// duration, starting now.
 func (s *Setting) fromNow(text string, now time.Time) string {
 	if d, err := duration.Parse(text); err == nil && s.kind == until && d > 0 {
 		return now.Add(d + time.Second - 1).UTC().Truncate(time.Second).Format(time.RFC3339)
@@ -229,7 +229,7 @@ func (s *Setting) fromNow(text string, now time.Time) string {
 	return text
 }
 
-// isOver reports whether a value is a moment that has passed.
+// isOver reports whether a value is a time that has passed.
 func (s *Setting) isOver(v any, now time.Time) bool {
 	return s.kind == until && v != int64(0) && v.(int64) <= now.UnixNano()
 }
@@ -280,7 +280,7 @@ func (s *Setting) within(n float64) bool {
 	return s.bounds[0] <= n && n <= s.bounds[1]
 }
 
-// set parses a list of words. In text, commas separate them.
+// set parses a list of words. In a text, commas separate the words.
 func (s *Setting) set(v any) (bits int, err error) {
 	words, ok := v.([]any)
 	if text, is := v.(string); is {

@@ -12,10 +12,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Run-time settings of a pattern are stored as text: lines such as max-attempts=5, sorted
-// by name.
+// The run-time settings of a pattern are stored as text: lines such as max-attempts=5,
+// sorted by name.
 
-const maxText = 256 // bytes of a value
+const maxText = 256 // maximum length of a value, in bytes
 
 // CheckPattern returns an error if a pattern cannot match a tube.
 func CheckPattern(pattern string) error {
@@ -25,7 +25,7 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// Parse returns the settings of a text.
+// Parse returns the settings in a text.
 func Parse(text string) map[string]string {
 	all := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -35,8 +35,8 @@ func Parse(text string) map[string]string {
 	return all
 }
 
-// Edit returns text with some settings set and others removed. A duration that starts
-// now, such as a pause, is stored as its end time.
+// Edit returns text with some settings set and others removed. It stores a duration that
+// starts now, such as a pause, as its end time.
 func Edit(text string, set map[string]string, unset []string, now time.Time) (string, error) {
 	all := Parse(text)
 	for _, name := range unset {

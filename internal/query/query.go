@@ -6,7 +6,7 @@
 //	word  "some text"  /regular expression/                                 text in the body
 //	not state:buried  mail or news                                          a negated part; alternatives
 //
-// A path can begin anywhere in the body; a pointer begins at its root. Any other text is
+// A path can start anywhere in the body; a pointer starts at its root. Any other text is
 // a word. The package parses queries; it does not execute them.
 package query
 
@@ -43,7 +43,7 @@ type Option struct {
 type Number struct {
 	Name, Op string // Op is one of = > >= < <=
 	Value    int64  // times are in seconds
-	Text     string // the value as typed
+	Text     string // the value as the user typed it
 }
 
 // A Kind is the way in which a Body matches.
@@ -55,7 +55,7 @@ const (
 	Regexp              // Text is a regular expression (RE2) that matches
 	Path                // a value at the path Text, such as user.id
 	Pointer             // a value at the JSON pointer Text, such as /user/id
-	Class               // the body names the class Value, a pattern with * and ?
+	Class               // the body has the class Value, a pattern with * and ?
 )
 
 // A Body is a condition on the body of a job.
@@ -75,7 +75,7 @@ const (
 
 var states = op.States
 
-// numbers are the names of Numbers, with the units of their values.
+// numbers contains the names of Numbers, with the units of their values.
 var numbers = map[string]map[string]float64{
 	"id": nil, "pri": nil, "priority": nil, "tries": nil, "timeouts": nil, "releases": nil, "buries": nil, "kicks": nil, "touches": nil, "size": sizes,
 	"age": times, "held": times, "buried": times, "left": times, "delay": times, "ttr": times,
@@ -86,7 +86,7 @@ var (
 	sizes = map[string]float64{"k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 )
 
-// Parse parses a query. Its errors are for the user who typed it.
+// Parse parses a query. Its errors are intended for the user who typed the query.
 func Parse(text string) (*Query, error) {
 	q := new(Query)
 	if len(text) > MaxLength {
@@ -112,7 +112,7 @@ func Parse(text string) (*Query, error) {
 
 const blanks = " \t\r\n"
 
-// A parser contains the rest of the text.
+// A parser contains the unparsed rest of a query.
 type parser struct {
 	rest  string
 	parts int
@@ -137,7 +137,7 @@ func (p *parser) choice() (c Choice, err error) {
 	return c, nil
 }
 
-// keyword consumes a word that another part follows.
+// keyword consumes a word if another part follows it.
 func (p *parser) keyword(word string) bool {
 	rest, ok := strings.CutPrefix(p.rest, word)
 	after := strings.TrimLeft(rest, blanks)
@@ -275,7 +275,7 @@ func number(name, value string) (int64, error) {
 	return 0, fmt.Errorf("%s: %q is no whole number", name, value)
 }
 
-// quoted parses a text in quotes, in which \" is a quote and \\ a backslash.
+// quoted parses a quoted text, in which \" is a quote and \\ is a backslash.
 func (p *parser) quoted() (string, error) {
 	var b strings.Builder
 	for i := 1; i < len(p.rest); i++ {
@@ -316,8 +316,8 @@ func (p *parser) word() (word string) {
 	return word
 }
 
-// endOfRegexp returns the position of the slash that ends an expression, which a space or
-// the end follows. It returns 0 without such a slash.
+// endOfRegexp returns the position of the slash that ends an expression: it must be
+// followed by a space or the end. It returns 0 if there is no such slash.
 func endOfRegexp(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch {

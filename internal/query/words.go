@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Words returns the conditions in words that follow "jobs".
+// Words returns the conditions as phrases that follow "jobs".
 func (q *Query) Words() (parts []string) {
 	if len(q.Tubes) > 0 {
 		parts = append(parts, "in "+strings.Join(q.Tubes, " or "))
@@ -50,7 +50,7 @@ func sign(op string) string {
 
 // Fits reports whether a job is in one of the states and meets the conditions on numbers.
 // number returns an attribute by name, with times in seconds. It returns false if the job
-// does not have the attribute. Fits ignores the choices.
+// does not have the attribute. Fits ignores Choices.
 func (q *Query) Fits(state string, number func(name string) (n int64, ok bool)) bool {
 	if len(q.States) > 0 && !slices.Contains(q.States, state) {
 		return false

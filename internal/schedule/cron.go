@@ -11,7 +11,7 @@ import (
 // A cron is a parsed cron expression in a time zone.
 type cron struct {
 	minutes, hours, days, months, weekdays uint64 // bits
-	either                                 bool   // a day matches by its day of the month or by its weekday
+	either                                 bool   // whether a day matches by its day of the month or by its weekday
 	zone                                   *time.Location
 }
 
@@ -19,7 +19,7 @@ type cron struct {
 type field struct {
 	name     string
 	min, max int
-	names    []string // of the values from min on
+	names    []string // names of the values, starting with min
 }
 
 var fields = [...]field{
@@ -40,7 +40,7 @@ var shorthands = map[string]string{
 // maxExpression is the maximum length of an expression, in bytes.
 const maxExpression = 200
 
-// failure returns an error about a column of an expression, which counts from 1.
+// failure returns an error about a column of an expression. Columns count from 1.
 func failure(column int, format string, args ...any) error {
 	return fmt.Errorf("column %d: %s", column, fmt.Sprintf(format, args...))
 }
@@ -81,13 +81,14 @@ func parseCron(text string, zone *time.Location) (*cron, error) {
 		return nil, failure(whole-len(extra)+1, "a sixth field; want minute, hour, day of month, month and day of week")
 	}
 	c := &cron{bits[0], bits[1], bits[day], bits[3], bits[weekday] | bits[weekday]>>7, words[day][0] != '*' && words[weekday][0] != '*', zone}
-	if c.seek(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), 1).IsZero() { // a leap year comes first
+	if c.seek(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), 1).IsZero() { // starts in a leap year
 		return nil, failure(dayColumn, "no month has such a day")
 	}
 	return c, nil
 }
 
-// parse returns the bits of the values of a field that starts at a column.
+// parse returns the values of a field as bits. column is the column at which the field
+// starts.
 func (f *field) parse(word string, column int) (bits uint64, err error) {
 	for item := range strings.SplitSeq(word, ",") {
 		span, every, stepped := strings.Cut(item, "/")
@@ -102,7 +103,7 @@ func (f *field) parse(word string, column int) (bits uint64, err error) {
 					return 0, err
 				}
 				if f.max == 7 && high == 0 {
-					high = 7 // Sunday also ends a week
+					high = 7 // 7 is Sunday, too
 				}
 				if high < low {
 					return 0, failure(column, "the range %s of the %s ends before it starts", span, f.name)
@@ -124,7 +125,7 @@ func (f *field) parse(word string, column int) (bits uint64, err error) {
 	return bits, nil
 }
 
-// value returns the number of a value.
+// value returns the number for a value.
 func (f *field) value(text string, column int) (int, error) {
 	for i, name := range f.names {
 		if strings.EqualFold(text, name) {
@@ -142,8 +143,8 @@ func (f *field) value(text string, column int) (int, error) {
 	return n, nil
 }
 
-// maxYears is the number of years in which each expression occurs: 2100 is not a leap
-// year.
+// maxYears is the number of years within which each valid expression matches, even around
+// 2100, which is not a leap year.
 const maxYears = 9
 
 // seek returns the first matching local minute at or after t. If dir is -1, it returns
@@ -151,7 +152,7 @@ const maxYears = 9
 // time.Time values represent local minutes as UTC.
 func (c *cron) seek(t time.Time, dir int) time.Time {
 	end := t.AddDate(dir*maxYears, 0, 0)
-	leave := func(first, next time.Time) time.Time { // the month, day or hour between them
+	leave := func(first, next time.Time) time.Time { // moves to the next month, day or hour
 		if dir < 0 {
 			return first.Add(-time.Minute)
 		}
@@ -176,8 +177,8 @@ func (c *cron) seek(t time.Time, dir int) time.Time {
 	return time.Time{}
 }
 
-// hasDay reports whether a day matches. As in other crons, one of both fields is enough
-// if neither starts with *.
+// hasDay reports whether a day matches. As in other crons, a match in one of the two
+// fields is enough if neither starts with *.
 func (c *cron) hasDay(day int, weekday time.Weekday) bool {
 	byDay, byWeekday := c.days>>day&1 == 1, c.weekdays>>weekday&1 == 1
 	if c.either {
@@ -186,17 +187,17 @@ func (c *cron) hasDay(day int, weekday time.Weekday) bool {
 	return byDay && byWeekday
 }
 
-// local returns the local minute of a moment.
+// local returns the local minute that contains a time in seconds since 1970.
 func (c *cron) local(moment int64) time.Time {
 	t := time.Unix(moment, 0).In(c.zone)
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), 0, 0, time.UTC)
 }
 
-// moment returns the moment of a local minute: its first occurrence, or the next valid
-// moment if it does not occur. It does not use time.Time.ZoneBounds, whose end is wrong
-// on the last day of leap years from 2040 on.
+// moment returns the time of a local minute in seconds since 1970: the minute's first
+// occurrence, or the next valid time if it does not occur. It does not use
+// time.Time.ZoneBounds, whose end is wrong on the last day of leap years from 2040 on.
 func (c *cron) moment(local time.Time) int64 {
-	const farthest = 26 * 60 * 60 // no zone is as far from UTC
+	const farthest = 26 * 60 * 60 // no zone is this far from UTC
 	at := local.Unix()
 	before, after := c.offset(at-farthest), c.offset(at+farthest)
 	if before == after || c.offset(at-before) == before {
@@ -209,13 +210,13 @@ func (c *cron) moment(local time.Time) int64 {
 	return first + int64(sort.Search(2*farthest, func(n int) bool { return c.offset(first+int64(n)) != before }))
 }
 
-// offset returns the offset of the zone from UTC at a moment.
+// offset returns the offset of the zone from UTC at a given time.
 func (c *cron) offset(moment int64) int64 {
 	_, offset := time.Unix(moment, 0).In(c.zone).Zone()
 	return int64(offset)
 }
 
-// next returns the first moment after another, or never.
+// next returns the time of the first run after the given time, or never.
 func (c *cron) next(after int64) int64 {
 	for local := c.local(after); ; {
 		if local = c.seek(local.Add(time.Minute), 1); local.IsZero() {
@@ -227,7 +228,8 @@ func (c *cron) next(after int64) int64 {
 	}
 }
 
-// due returns the moments after one and up to another, the latest first, at most most.
+// due returns the times of runs after one time and up to another, latest first, at most
+// most.
 func (c *cron) due(after, upto int64, most int) (all []int64) {
 	at := c.local(upto)
 	local := c.seek(at, -1)
@@ -235,7 +237,7 @@ func (c *cron) due(after, upto int64, most int) (all []int64) {
 		return nil
 	}
 	last := c.moment(local)
-	if c.moment(at) < upto-59 { // the local time has occurred before, and later times have
+	if c.moment(at) < upto-59 { // the local time has occurred earlier, and so have later times
 		for next := c.next(last); next <= upto; next = c.next(last) {
 			last, local = next, c.local(next)
 		}

@@ -4,12 +4,12 @@
 //	s, err := schedule.Compile("nightly", map[string]string{"cron": "30 3 * * *", "tube": "reports"})
 //	next := s.Next(time.Now().Unix())
 //
-// A definition has settings (the table Settings). The journal stores it as a text: lines
-// such as cron="30 3 * * *", by name.
+// A definition consists of settings (the table Settings). The journal stores it as text:
+// lines such as cron="30 3 * * *", sorted by name.
 //
-// Times of a cron expression are local times of a time zone. A local time that does not
-// exist runs at the next valid moment, and a local time that occurs twice runs once, the
-// first time. Start reading at cron.go.
+// The times of a cron expression are local times in a time zone. A run at a local time
+// that does not exist takes place at the next valid time; a run at a local time that
+// occurs twice takes place once, at its first occurrence. Start reading at cron.go.
 package schedule
 
 import (
@@ -37,7 +37,7 @@ type Setting struct {
 	Name    string
 	Default string
 	Doc     string
-	Words   []string // all values, or nil
+	Words   []string // all accepted values, or nil
 }
 
 // Settings contains all settings.
@@ -71,7 +71,7 @@ const (
 	never = engine.NeverRuns
 )
 
-// CheckName returns an error unless name can be the name of a schedule.
+// CheckName returns an error unless name is a valid name for a schedule.
 func CheckName(name string) error {
 	if len(name) > maxName || !wire.ValidTube([]byte(name)) {
 		return fmt.Errorf("invalid name %.110q of a schedule; want 1 to %d letters, digits or any of -+/;.$_(), and no - first", name, maxName)
@@ -100,7 +100,8 @@ func Text(settings map[string]string) string {
 	return b.String()
 }
 
-// Compile returns the schedule of a definition. It joins the errors of all settings.
+// Compile returns the schedule for a definition. Its error joins the errors of all
+// settings.
 func Compile(name string, settings map[string]string) (*engine.Schedule, error) {
 	c := compiler{settings: settings}
 	s := &engine.Schedule{Tube: settings["tube"]}
@@ -128,8 +129,8 @@ func Compile(name string, settings map[string]string) (*engine.Schedule, error) 
 	return s, errors.Join(c.wrong...)
 }
 
-// CompileText is Compile for a stored text, as [engine.Options] needs it. It returns nil
-// if this version cannot read the text.
+// CompileText is Compile for a stored text, in the form that [engine.Options] requires.
+// It returns nil if this version cannot read the text.
 func CompileText(name, text string) *engine.Schedule {
 	s, err := Compile(name, Parse(text))
 	if err != nil {
@@ -138,7 +139,7 @@ func CompileText(name, text string) *engine.Schedule {
 	return s
 }
 
-// Upcoming returns the next five runs after a moment, in seconds since 1970.
+// Upcoming returns the next five runs after a time, in seconds since 1970.
 func Upcoming(s *engine.Schedule, after int64) []int64 {
 	runs := make([]int64, 5)
 	for i := range runs {
@@ -232,7 +233,7 @@ func (c *compiler) timing(s *engine.Schedule) {
 }
 
 //go:embed zones.txt
-var zoneNames string // sorted; a test compares them with those of Go
+var zoneNames string // sorted; a test compares them with Go's
 
 var zoneList = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
 
@@ -256,8 +257,8 @@ func ZoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// likeness returns the number of bytes that two names share at their start and end,
-// regardless of case.
+// likeness returns the number of bytes that two names have in common at their start and
+// end, ignoring case.
 func likeness(a, b string) (n int) {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	for a != "" && b != "" && a[0] == b[0] {

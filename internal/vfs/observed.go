@@ -3,11 +3,11 @@ package vfs
 // An Observer is notified of the Syncs of files, including failed ones. Both methods are
 // called in the goroutine that syncs.
 type Observer interface {
-	SyncBegins() (at int64) // on the clock of the observer
+	SyncBegins() (at int64) // returns the time on the observer's clock
 	SyncEnds(at int64)      // at is the result of SyncBegins
 }
 
-// Observed returns fs with an observer of the Syncs of its files.
+// Observed returns fs with an observer for the Syncs of its files.
 func Observed(fs FS, o Observer) FS { return &observedFS{fs, o} }
 
 type observedFS struct {

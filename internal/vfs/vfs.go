@@ -5,7 +5,7 @@
 // behaviour of disks. All of them pass the tests of vfstest, which state the contract
 // precisely; the comments of [FS] and [File] describe it.
 //
-// Each FS promises that this survives a power cut, and no more:
+// Each FS promises that the following survives a power failure, and no more:
 //
 //   - the bytes and the size of a file as they were when [File.Sync] last returned nil,
 //     overlaid with any subset of the later writes;
@@ -28,15 +28,14 @@ import (
 	"io"
 )
 
-// ErrLocked reports that the lock is held. [FS.Lock] wraps it.
+// ErrLocked means that the lock is held. Errors of [FS.Lock] wrap it.
 var ErrLocked = errors.New("locked")
 
-// ErrNotRegular reports that a name belongs to a directory, a FIFO or another special
-// file.
+// ErrNotRegular means that a name belongs to a directory, a FIFO or another special file.
 var ErrNotRegular = errors.New("not a regular file")
 
-// An FS is a file system. Names are paths as in package path/filepath. Several goroutines
-// can call all methods.
+// An FS is a file system. Names are paths as in package path/filepath. All methods are
+// safe for concurrent use.
 type FS interface {
 	// Create creates an empty file, open for reading and writing. The file must not
 	// exist.
@@ -74,27 +73,27 @@ type FS interface {
 	// processes can use them at any time.
 	Free(dir string) (int64, error)
 
-	// Lock takes an exclusive lock on a file. It creates the file if there is none; the
-	// file stays when the lock is closed. It does not wait: the error wraps ErrLocked if
+	// Lock takes an exclusive lock on a file. It creates the file if necessary; the file
+	// remains when the lock is closed. It does not wait: the error wraps ErrLocked if
 	// this or another process holds the lock. The error wraps ErrNotRegular if the name
 	// does not belong to a regular file; Lock does not follow a symbolic link. A file
 	// that was removed and created again has a different lock.
 	Lock(name string) (io.Closer, error)
 }
 
-// A File is an open file. Several goroutines can read, write and sync. A Sync covers the
-// writes that returned before it was called.
+// A File is an open file. Several goroutines can read, write and sync concurrently. A
+// Sync covers the writes that returned before it was called.
 type File interface {
 	// ReadAt implements io.ReaderAt. If it returns fewer bytes than requested, it returns
 	// an error, which is io.EOF at the end of the file.
 	io.ReaderAt
 
-	// WriteAt implements io.WriterAt. It can write a part and fail. A write past the end
-	// leaves zeros in between.
+	// WriteAt implements io.WriterAt. It can write some of the bytes and fail. A write
+	// past the end leaves zeros in between.
 	io.WriterAt
 
 	// Stat returns the current size in bytes, and reports whether the file has a name. A
-	// removed file has none, although it can still be used.
+	// removed file has no name, although it can still be used.
 	Stat() (size int64, named bool, err error)
 
 	// Truncate sets the size. Added bytes read as zeros and have no blocks on the
@@ -103,7 +102,7 @@ type File interface {
 
 	// Preallocate extends the file to at least size bytes and reserves blocks on the
 	// disk, so that no later write below size fails for lack of space. Added bytes read
-	// as zeros. Only on Linux it fills existing holes. If it fails, the file is
+	// as zeros. It fills existing holes only on Linux. If it fails, the file is
 	// unchanged. File systems that compress or copy on write, such as ZFS and Btrfs, can
 	// still run out of space in a later write.
 	Preallocate(size int64) error
@@ -133,8 +132,8 @@ func ReadFile(fsys FS, name string) ([]byte, error) {
 	return data, nil
 }
 
-// WriteFile creates a file and makes its contents durable. Its name is durable after a
-// SyncDir.
+// WriteFile creates a file and makes its contents durable. Its name becomes durable with
+// the next SyncDir.
 func WriteFile(fsys FS, name string, data []byte) error {
 	f, err := fsys.Create(name)
 	if err != nil {

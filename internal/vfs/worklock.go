@@ -2,8 +2,8 @@ package vfs
 
 // A WorkLock is a mutex that is held during disk operations. It is a channel, because
 // package synctest does not count a goroutine that waits for a sync.Mutex as blocked.
-// With a mutex, a test's fake time would stop while a disk hangs and another goroutine
-// waits for the lock.
+// With a mutex, a test's fake time would stop if a disk hangs and another goroutine waits
+// for the lock.
 type WorkLock chan struct{}
 
 // NewWorkLock returns an unlocked lock.

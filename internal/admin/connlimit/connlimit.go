@@ -1,9 +1,9 @@
-// Package connlimit keeps slow and stuck HTTP clients from occupying a server.
+// Package connlimit prevents slow and stuck HTTP clients from occupying a server.
 //
 // A server has three bounds. Listen limits connections, Guard limits concurrent requests,
 // and each part of a request or reply has a deadline. Health probes bypass the limit on
 // requests. A reply as a whole has no deadline: a handler can take as long as it needs,
-// and a stream of events can last for days while the client reads it.
+// and a stream of events can last for days if the client reads it.
 package connlimit
 
 import (
@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	headerTimeout  = 5 * time.Second  // for a TLS handshake or the header of a request
-	requestTimeout = 30 * time.Second // for the part of a request that the handler does not read
-	stallTimeout   = 5 * time.Second  // for the next part of a request or reply
-	idleTimeout    = time.Minute      // between two requests
+	headerTimeout  = 5 * time.Second  // time limit for a TLS handshake or the header of a request
+	requestTimeout = 30 * time.Second // time limit for the part of a request that the handler does not read
+	stallTimeout   = 5 * time.Second  // time limit for the next part of a request or reply
+	idleTimeout    = time.Minute      // time limit between two requests
 
 	headerBytes = 64 << 10
-	chunk       = 16 << 10 // bytes that a client must read within stallTimeout
+	chunk       = 16 << 10 // number of bytes that a client must read within stallTimeout
 )
 
-// Listen limits l to n connections; further clients wait in the backlog of the kernel. It
-// closes connections from addresses that allows refuses.
+// Listen limits l to n connections; further clients wait in the kernel's backlog. It
+// closes connections from addresses for which allows returns false.
 func Listen(l net.Listener, n int, allows func(net.Addr) bool) net.Listener {
 	return &listener{l, allows, make(chan struct{}, n)}
 }
@@ -64,7 +64,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets http.Server deliver a reply before it resets the connection.
+// CloseWrite half-closes the connection, so that http.Server can deliver a reply before
+// it resets the connection.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -84,10 +85,11 @@ func Accepted(nc net.Conn) net.Conn {
 	return nc
 }
 
-// Guard sets the timeouts of srv and wraps its handler. The handler runs for at most
-// requests requests at a time, and for three quarters of these from one address, not
-// counting probes; others get 503. So no address keeps all others out. The server speaks
-// HTTP/1.1, where a stalled reply stalls its connection and so meets the deadline.
+// Guard sets the timeouts of srv and wraps its handler. The handler runs for at most the
+// given number of requests at a time, and for three quarters of these from one address,
+// not counting probes; other requests get status 503. So no address can block all others.
+// The server speaks HTTP/1.1, in which a stalled reply stalls its connection, so that the
+// deadline applies.
 func Guard(srv *http.Server, requests int, probe func(*http.Request) bool) {
 	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.IdleTimeout = headerTimeout, requestTimeout, idleTimeout
 	srv.MaxHeaderBytes = headerBytes
@@ -98,7 +100,7 @@ func Guard(srv *http.Server, requests int, probe func(*http.Request) bool) {
 		control := http.NewResponseController(w)
 		w = &response{w, control}
 		if !probe(r) {
-			host, _, _ := net.SplitHostPort(r.RemoteAddr) // empty on a Unix socket
+			host, _, _ := net.SplitHostPort(r.RemoteAddr) // empty for a Unix socket
 			if !all.begin(host) {
 				w.Header().Set("Retry-After", "1")
 				http.Error(w, "too many concurrent requests", http.StatusServiceUnavailable)
@@ -113,7 +115,7 @@ func Guard(srv *http.Server, requests int, probe func(*http.Request) bool) {
 	})
 }
 
-// running counts the requests that run.
+// running counts the running requests.
 type running struct {
 	mu   sync.Mutex
 	n    int
@@ -121,7 +123,8 @@ type running struct {
 	most int
 }
 
-// begin reports whether a request of an address can run. If so, end must follow.
+// begin reports whether a request from an address can run. If so, end must be called when
+// it ends.
 func (r *running) begin(host string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,8 +152,8 @@ type body struct {
 	ended   bool
 }
 
-// Read implements io.Reader. At the end of the body the server removes the deadline, to
-// notice when the client disconnects.
+// Read implements io.Reader. At the end of the body, the server removes the deadline, in
+// order to detect that the client disconnects.
 func (b *body) Read(p []byte) (int, error) {
 	if !b.ended {
 		b.control.SetReadDeadline(time.Now().Add(stallTimeout))
@@ -178,11 +181,11 @@ func (w *response) Write(p []byte) (n int, err error) {
 	}
 }
 
-// FlushError is for http.ResponseController.
+// FlushError is called by http.ResponseController.
 func (w *response) FlushError() error {
 	w.control.SetWriteDeadline(time.Now().Add(stallTimeout))
 	return w.control.Flush()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

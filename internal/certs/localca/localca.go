@@ -1,4 +1,4 @@
-// Package localca is an authority that issues certificates for tests.
+// Package localca implements a certificate authority for tests.
 package localca
 
 import (
@@ -27,7 +27,8 @@ type CA struct {
 	File string
 }
 
-// New returns an authority. It writes its files to a temporary directory of the test.
+// New returns a certificate authority, which writes its files to a temporary directory of
+// the test.
 func New(t testing.TB) *CA {
 	t.Helper()
 	ca := &CA{t: t, dir: t.TempDir()}
@@ -50,13 +51,14 @@ func (ca *CA) Pool() *x509.CertPool {
 }
 
 // Issue writes a certificate for a common name, localhost and 127.0.0.1, and its key.
-// They replace files of the same name. The validity begins an hour ago.
+// They replace files with the same names. The certificate has been valid for an hour.
 func (ca *CA) Issue(name string, notAfter time.Time) (cert, key string) {
 	ca.t.Helper()
 	return ca.issue(name, time.Now().Add(-time.Hour), notAfter)
 }
 
-// IssueEnding is Issue for a certificate that expires in an hour, at the end of a day.
+// IssueEnding is like Issue, for a certificate that expires in an hour, at the end of a
+// day.
 func (ca *CA) IssueEnding(name string) (cert, key string) {
 	ca.t.Helper()
 	return ca.issue(name, time.Now().Add(-23*time.Hour), time.Now().Add(time.Hour))
@@ -76,7 +78,7 @@ func (ca *CA) issue(name string, notBefore, notAfter time.Time) (cert, key strin
 	return cert, key
 }
 
-// Pair issues a certificate for an hour, and returns it with its key.
+// Pair issues a certificate that is valid for an hour, and returns it with its key.
 func (ca *CA) Pair(name string) tls.Certificate {
 	ca.t.Helper()
 	pair, err := tls.LoadX509KeyPair(ca.Issue(name, time.Now().Add(time.Hour)))

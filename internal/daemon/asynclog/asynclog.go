@@ -1,6 +1,6 @@
 // Package asynclog buffers lines of the log, so that a goroutine that logs does not wait
-// for a slow reader of the log. If the buffer is full, lines are dropped, and the log
-// reports their number when it can be written again.
+// for a slow reader of the log. If the buffer is full, lines are dropped. Their number is
+// logged when the log can be written again.
 //
 // A goroutine writes the lines. The first line starts it, and it ends when the buffer is
 // empty.
@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// maxWaiting is the maximum number of bytes in the queue. As many can be in progress.
+	// maxWaiting is the maximum number of bytes in the queue. The same number of bytes
+	// can be in progress.
 	maxWaiting = 1 << 20
 
 	// maxWrite is the maximum number of bytes of a write, unless a line is longer. Linux
-	// and other systems write up to as many bytes to a pipe atomically, so that lines of
-	// other processes do not mix with them.
+	// and other systems write up to this number of bytes to a pipe atomically, so that
+	// they do not mix with lines of other processes.
 	maxWrite = 4096
 )
 
@@ -34,7 +35,7 @@ type Queue struct {
 	mu      sync.Mutex
 	waiting []byte
 	lost    int           // dropped lines that were not reported to Dropped yet
-	idle    chan struct{} // closed when the goroutine ends; nil: it does not run
+	idle    chan struct{} // closed when the goroutine ends; nil if it is not running
 }
 
 // New returns a Queue that writes to out.
@@ -89,7 +90,7 @@ func (q *Queue) run() {
 		batch, q.waiting = q.waiting, batch[:0]
 		q.mu.Unlock()
 		if lost > 0 {
-			q.Dropped(lost) // after the lines that came before those, which are in batch
+			q.Dropped(lost) // after the lines that precede the dropped ones, which are in batch
 		}
 		unwritten := q.write(batch)
 		if taken = unwritten == 0; !taken {
