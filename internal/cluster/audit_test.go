@@ -57,7 +57,7 @@ func (sim *simulation) put(m *Member, tube string, spec engine.Spec, text string
 	return id, err
 }
 
-// mustPut puts n jobs on a member, or on the leader if m is nil. All must be acknowledged.
+// mustPut puts n jobs on a member, or on the leader if m is nil. All are acknowledged.
 func (sim *simulation) mustPut(m *Member, n int, text string) {
 	sim.t.Helper()
 	for range n {

@@ -115,7 +115,7 @@ func (d *disk) write(batch []diskWork) bool {
 		}
 	}
 	if (len(responses) > 0 || installDue) && d.try(d.m.log.Sync) {
-		d.m.mail.post(finished{responses})
+		d.m.mail.post(func() { d.m.raft.core.Done(responses) })
 		if installDue {
 			d.m.installDue.Store(true)
 			signal(d.m.turns)

@@ -54,7 +54,7 @@
 //
 // # Goroutines
 //
-// The raft loop owns the core. It receives events from a mailbox (events.go). It never
+// The raft loop owns the core. It makes the calls that others post (events.go). It never
 // waits for the network, a write or a sync. It reads the disk only if a follower needs
 // entries that Raft's log no longer has in memory; it then reads about 1 MiB for a
 // message. The append goroutine owns Raft's log: it takes all pending work, writes it,

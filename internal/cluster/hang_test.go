@@ -97,8 +97,8 @@ func TestNothingAfterVerdict(t *testing.T) {
 		if d.write([]diskWork{last, writes(after)}) {
 			t.Error("the disk goes on")
 		}
-		if events := d.m.mail.take(); len(events) > 0 || log.Last().Index > 0 || ctx.Err() == nil {
-			t.Errorf("the log ends with %v, the member has ended: %v, the loop hears %v", log.Last(), ctx.Err(), events)
+		if calls := d.m.mail.take(); len(calls) > 0 || log.Last().Index > 0 || ctx.Err() == nil {
+			t.Errorf("the log ends with %v, the member has ended: %v, the loop gets %d calls", log.Last(), ctx.Err(), len(calls))
 		}
 		log.Close()
 	}

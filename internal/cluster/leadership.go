@@ -76,9 +76,9 @@ func (m *Member) stepDown() {
 	if m.opt.Deposed != nil {
 		m.opt.Deposed() // before a transfer, so that no client has a command in progress
 	}
-	m.mail.post(epochSettled{})
+	m.mail.post(m.raft.settle)
 	if m.reload() {
-		m.mail.post(engineFollows{})
+		m.mail.post(m.raft.core.Reloaded)
 	}
 }
 
@@ -126,7 +126,7 @@ func (m *Member) replace(reached uint64) uint64 {
 				return engine.New(engine.Options{})
 			}
 			m.installDue.Store(false)
-			m.mail.post(installed{})
+			m.mail.post(m.raft.installed)
 		default:
 			return eng // the member has failed
 		}

@@ -45,11 +45,11 @@ func (r *raftLoop) run() {
 		case <-r.m.Failed():
 			return
 		}
-		events := r.m.mail.take()
-		for _, e := range events {
-			r.handle(e)
+		calls := r.m.mail.take()
+		for _, call := range calls {
+			call()
 		}
-		clear(events)
+		clear(calls)
 		r.work()
 	}
 }
@@ -108,7 +108,7 @@ func (r *raftLoop) publish() {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	if c.AwaitsReload() && (r.m.phase == following || r.m.phase == activating) { // the engine has no epoch to end
-		r.m.mail.post(engineFollows{})
+		r.m.mail.post(r.core.Reloaded)
 	}
 	if r.m.phase == failed || now == r.m.shared {
 		return

@@ -45,13 +45,13 @@ func (l *lifecycle) isLeased() bool {
 
 // awaitRoom waits while the pending changes are too large, at most until the epoch ends.
 // It runs outside turns.
-func (l *lifecycle) awaitRoom() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := &l.proposals
-	for p.epoch != 0 && p.epoch == l.shared.lead.Epoch && p.weight > maxPending {
-		l.propose()
-		l.changed.Wait()
+func (m *Member) awaitRoom() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := &m.proposals
+	for p.epoch != 0 && p.epoch == m.shared.lead.Epoch && p.weight > maxPending {
+		m.propose()
+		m.changed.Wait()
 	}
 }
 
@@ -71,13 +71,17 @@ func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, weight int64) bool {
 }
 
 // propose proposes the flushed entries. The caller holds mu.
-func (l *lifecycle) propose() {
-	epoch, entries := l.proposals.epoch, l.proposals.flushed
+func (m *Member) propose() {
+	epoch, entries := m.proposals.epoch, m.proposals.flushed
 	if len(entries) == 0 {
 		return
 	}
-	l.proposals.flushed = nil
-	l.mail.post(proposed{epoch, entries})
+	m.proposals.flushed = nil
+	m.mail.post(func() {
+		if err := m.raft.core.Propose(epoch, entries...); err != nil {
+			m.opt.Logger.Debug("the entries of a turn were refused", "epoch", epoch, "err", err)
+		}
+	})
 }
 
 // retire removes committed turns from pending. After the end of the epoch, the remaining
@@ -98,23 +102,29 @@ func (l *lifecycle) retire() {
 
 // commit proposes all flushed entries. It waits until they are committed, and until the
 // lease or an answer of a majority rules out another leader.
-func (l *lifecycle) commit() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	epoch, last := l.proposals.epoch, l.proposals.last
+func (m *Member) commit() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	epoch, last := m.proposals.epoch, m.proposals.last
 	if epoch == 0 {
 		return nil // the turns of the last epoch have failed
 	}
-	l.propose()
-	in := func() bool { return l.shared.lead.Epoch == epoch }
-	for in() && l.shared.committed < last {
-		l.changed.Wait()
+	m.propose()
+	in := func() bool { return m.shared.lead.Epoch == epoch }
+	for in() && m.shared.committed < last {
+		m.changed.Wait()
 	}
-	if in() && l.now() >= l.shared.leased {
-		question := new(uint64)
-		l.mail.post(asked{question})
-		for in() && (*question == 0 || l.shared.confirmed < *question) {
-			l.changed.Wait()
+	if in() && m.now() >= m.shared.leased {
+		question := uint64(0) // guarded by mu
+		m.mail.post(func() {
+			n := m.raft.core.Ask(m.opt.Now())
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			question = n
+			m.changed.Broadcast()
+		})
+		for in() && (question == 0 || m.shared.confirmed < question) {
+			m.changed.Wait()
 		}
 	}
 	if !in() {

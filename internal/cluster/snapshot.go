@@ -45,8 +45,21 @@ func (r *raftLoop) fetchSnapshot() {
 			m.opt.Logger.Warn("could not receive the queue from the leader; retrying", "from", from, "err", err)
 			m.sleep(recoverPause)
 		}
-		m.mail.post(fetched{s})
+		m.mail.post(func() { r.fetchEnded(s) })
 	})
+}
+
+// fetchEnded passes a fetched snapshot on. s is nil if fetching failed, or if the
+// snapshot was dropped.
+func (r *raftLoop) fetchEnded(s *raftpb.Snapshot) {
+	r.fetched, r.fetching = s, s != nil
+	r.offerSnapshot()
+}
+
+// installed records that the engine contains the snapshot with which the log starts.
+func (r *raftLoop) installed() {
+	r.fetching = false
+	r.core.Installed()
 }
 
 // reportFetching updates ailments once per tick.
@@ -161,7 +174,7 @@ func (r *raftLoop) offerSnapshot() {
 			if err := dropSnapshot(r.m.opt.FS, r.m.opt.Dir); err != nil {
 				r.m.opt.Logger.Warn("cannot remove the received snapshot", "err", err)
 			}
-			r.m.mail.post(fetched{})
+			r.m.mail.post(func() { r.fetchEnded(nil) })
 		})
 		return
 	}
@@ -223,7 +236,12 @@ func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 		return err
 	}
 	err = m.sendSnapshot(w)
-	m.mail.post(sent{to, err})
+	m.mail.post(func() {
+		m.raft.peer(to).fetches--
+		if err != nil {
+			m.raft.core.SnapshotFailed(to)
+		}
+	})
 	return err
 }
 

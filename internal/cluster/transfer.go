@@ -64,6 +64,12 @@ func (r *raftLoop) startTransfer(to uint64) {
 	r.publish()
 }
 
+// settle records that all turns of the ended epoch are settled.
+func (r *raftLoop) settle() {
+	r.transfer.settled = true
+	r.finishTransfer() // before Reloaded, in case the core must resign
+}
+
 // finishTransfer transfers the leadership when all turns of the epoch are settled, or at
 // giveUpAt.
 func (r *raftLoop) finishTransfer() {

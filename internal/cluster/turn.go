@@ -149,7 +149,7 @@ func (t *turn) reportSynced() {
 	}
 	if s.Index > t.reportedSynced.Index {
 		t.reportedSynced = s
-		t.m.mail.post(journalSynced{raftlog.Position{Index: s.Index, Term: s.Term}})
+		t.m.mail.post(func() { t.m.raft.cut(raftlog.Position{Index: s.Index, Term: s.Term}) })
 	}
 }
 
@@ -170,7 +170,8 @@ func (t *turn) reportBlocked() {
 		why = cmp.Or(t.failed, t.journal.Stats().Refusal)
 	}
 	t.m.ails.update(func(a *ailments) { a.journal = why })
-	t.m.mail.post(journalBlocked{t.m.opt.Now(), blocked})
+	now := t.m.opt.Now()
+	t.m.mail.post(func() { t.m.raft.health.observeJournal(now, blocked) })
 }
 
 // applyQueue contains the entries that are committed and not applied.
@@ -238,7 +239,7 @@ func (t *turn) apply(now int64) (next int64) {
 		responses := t.m.queue.pop()
 		t.m.mu.Unlock()
 		if len(responses) > 0 {
-			t.m.mail.post(finished{responses})
+			t.m.mail.post(func() { t.m.raft.core.Done(responses) })
 		}
 	}
 	return now
