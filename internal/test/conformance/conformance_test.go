@@ -4,7 +4,6 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,8 +13,6 @@ import (
 
 var (
 	serverPath = flag.String("server", "", "play the transcripts against this program instead of building cmd/beanpole")
-	record     = flag.Bool("record", false, "TestRecord writes the real server's answers into testdata")
-	only       = flag.String("transcript", "*", "with -record: the transcripts to record, a pattern as of path.Match")
 )
 
 func TestMain(m *testing.M) { os.Exit(exectest.Main(parallel.M{M: m, Most: 32})) }
@@ -40,57 +37,7 @@ func TestBeanpole112(t *testing.T) {
 func TestReference(t *testing.T) {
 	t.Parallel()
 	server, dialect := beanstalkd(t)
-	// beanstalkd sometimes loses the timer of a connection that only waits (its issues
-	// 262 and 380), so each transcript has several chances.
-	run(t, server, dialect, 3)
-}
-
-// TestRecord replaces replies in testdata that differ from the real server's, and fills
-// in the questions (A< ?) of drafts.
-func TestRecord(t *testing.T) {
-	if !*record {
-		t.Skip("writes only with -record")
-	}
-	server, dialect := beanstalkd(t)
-	each(t, func(t *testing.T, tr *Transcript) {
-		if ok, err := filepath.Match(*only, tr.Name); err != nil || !ok {
-			t.Skip("not selected by -transcript", err)
-		}
-		if tr.Since != "" && dialect.LooseTimeouts {
-			t.Skipf("describes beanstalkd %s and later", tr.Since)
-		}
-		t.Parallel()
-		name := filepath.Join("testdata", tr.Name+".txt")
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.Split(string(text), "\n")
-		instead := make(map[int][]string) // by first line
-		skip := make(map[int]bool)        // lines below a replaced first one
-		err = tr.converse(server.Start(t, tr.Args), dialect, func(s *step, got []string) {
-			instead[s.first] = got
-			for n := s.first + 1; n <= s.last; n++ {
-				skip[n] = true
-			}
-		})
-		if err != nil {
-			t.Error(err)
-		}
-		var out []string
-		for i, line := range lines {
-			if got, ok := instead[i+1]; ok {
-				out = append(out, got...)
-			} else if !skip[i+1] {
-				out = append(out, line)
-			}
-		}
-		if len(instead) > 0 {
-			if err := os.WriteFile(name, []byte(strings.Join(out, "\n")), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
+	Run(t, server, dialect)
 }
 
 // TestTranscripts checks without a server that every transcript can be parsed and is
@@ -106,11 +53,6 @@ func TestTranscripts(t *testing.T) {
 	for _, tr := range list {
 		if !strings.Contains(tr.Name, "-") {
 			t.Errorf("%s.txt: the name is not CATEGORY-SUBJECT", tr.Name)
-		}
-		for _, s := range tr.steps {
-			if s.verb == expectAny {
-				t.Errorf("%s.txt:%d: a draft; record it with -record", tr.Name, s.first)
-			}
 		}
 	}
 }

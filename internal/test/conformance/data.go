@@ -23,8 +23,6 @@ func (p *player) data(s *step, st *stream) (got []string, same bool) {
 	case isList || s.verb == expectList:
 		g.verb, g.entries = expectList, entries
 		same = isList && s.verb == expectList && slices.Equal(entries, s.entries)
-	case len(s.entries) == 0: // a draft asks for all entries
-		g.entries = verbatim(entries)
 	case s.scope == named:
 		g.entries, same = compareNamed(s.entries, entries)
 	default:

@@ -15,7 +15,7 @@
 //
 // Rules:
 //
-//   - Answers come from the real server (go test -run TestRecord -record), never
+//   - Answers come from the real server (go test -run TestReference), never
 //     from ours. Where beanpole differs on purpose, the transcript has both
 //     answers and the reason.
 //   - Every transcript starts a new server, so job ids count from 1.

@@ -3,9 +3,7 @@ package conformance
 import (
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -60,8 +58,7 @@ const (
 type processInstance struct {
 	addr string
 	*exectest.Process
-	first  net.Conn      // the connection that proved that the server runs; the first Dial returns it
-	before time.Duration // the time that the threads had waited for a processor at the end of the start
+	first net.Conn // the connection that proved that the server runs; the first Dial returns it
 }
 
 func (p Process) start(args []string) (*processInstance, error) {
@@ -79,7 +76,6 @@ func (p Process) start(args []string) (*processInstance, error) {
 	in := &processInstance{addr: net.JoinHostPort("127.0.0.1", port.String()), Process: cmd}
 	for range startPolls {
 		if in.first, err = net.Dial("tcp", in.addr); err == nil {
-			in.before = in.waited()
 			return in, nil
 		}
 		select {
@@ -107,24 +103,6 @@ func (in *processInstance) Drain() error {
 	err := in.Cmd.Process.Signal(syscall.SIGUSR1)
 	time.Sleep(200 * time.Millisecond)
 	return err
-}
-
-// delayed returns the total time that the server's threads have waited for a processor
-// since the start, as far as the kernel reports it.
-func (in *processInstance) delayed() time.Duration { return in.waited() - in.before }
-
-// waited adds up the second number of schedstat
-// (Documentation/scheduler/sched-stats.rst), in ns. Threads can end during the call.
-func (in *processInstance) waited() (sum time.Duration) {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", in.Cmd.Process.Pid))
-	for _, path := range threads {
-		var ran, waited time.Duration
-		if text, err := os.ReadFile(path); err == nil {
-			fmt.Sscan(string(text), &ran, &waited)
-		}
-		sum += waited
-	}
-	return sum
 }
 
 func (in *processInstance) stop() {

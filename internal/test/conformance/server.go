@@ -31,23 +31,19 @@ type Dialect struct {
 	// Ours selects the lines marked "ours" instead of those marked "real".
 	Ours bool
 
-	// BareStrings is set if the strings in stats are not quoted, as before 1.13 and with
-	// --compat 1.12. The player quotes the values of name, tube, hostname, os and
-	// platform before it compares.
-	BareStrings bool
-
-	// LooseTimeouts is set if reserve-with-timeout accepts any argument as a number, as
-	// before 1.13 (text is 0, a negative number waits forever). Transcripts with a line
-	// "since 1.13" are skipped.
-	LooseTimeouts bool
+	// V112 is set for beanstalkd 1.12 and --compat 1.12. The strings in stats have no
+	// quotes: the player quotes the values of name, tube, hostname, os and platform before
+	// it compares. reserve-with-timeout accepts any argument as a number (text is 0, a
+	// negative number waits forever): transcripts with a line "since 1.13" are skipped.
+	V112 bool
 }
 
 // The dialects in use.
 var (
 	Beanpole      = Dialect{Ours: true}
 	Beanstalkd113 = Dialect{}
-	Beanstalkd112 = Dialect{BareStrings: true, LooseTimeouts: true} // Debian's
-	Beanpole112   = Dialect{Ours: true, BareStrings: true, LooseTimeouts: true}
+	Beanstalkd112 = Dialect{V112: true} // Debian's
+	Beanpole112   = Dialect{Ours: true, V112: true}
 )
 
 // quotedSince113 lists the keys of stats whose values have quotes since 1.13.
@@ -55,7 +51,7 @@ var quotedSince113 = map[string]bool{"name": true, "tube": true, "hostname": tru
 
 // value returns the value of a stats key in the form of 1.13.
 func (d Dialect) value(key, value string) string {
-	if d.BareStrings && quotedSince113[key] {
+	if d.V112 && quotedSince113[key] {
 		return `"` + value + `"`
 	}
 	return value

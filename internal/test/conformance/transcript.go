@@ -44,7 +44,6 @@ const (
 	expectList             // OK and a list
 	expectNone             // nothing arrives
 	expectEnd              // the server has closed the connection
-	expectAny              // a draft's question: whatever arrives (recorder only)
 	open
 	closeConn
 	halfClose
@@ -55,15 +54,15 @@ const (
 // A step is one line of the conversation, or an answer with the indented
 // lines below it.
 type step struct {
-	first, last int // its lines of the file, from 1
-	side        side
-	conn        string // empty for wait and drain
-	verb        verb
-	data        []byte        // of send and expectRaw
-	pattern     string        // of expectLine, still escaped
-	entries     []entry       // of expectDict and expectList
-	scope       scope         // of expectDict
-	pause       time.Duration // of wait
+	line    int // in the file, from 1
+	side    side
+	conn    string // empty for wait and drain
+	verb    verb
+	data    []byte        // of send and expectRaw
+	pattern string        // of expectLine, still escaped
+	entries []entry       // of expectDict and expectList
+	scope   scope         // of expectDict
+	pause   time.Duration // of wait
 }
 
 // scope defines how an expected dictionary must match: some entries, the first ones, or
@@ -126,14 +125,14 @@ func (t *Transcript) parseLine(n int, line string) error {
 		}
 		return nil
 	case line[0] == ' ':
-		return t.parseEntry(n, strings.TrimSpace(line))
+		return t.parseEntry(strings.TrimSpace(line))
 	}
 	if m := talkLine.FindStringSubmatch(line); m != nil {
 		return t.parseTalk(n, m)
 	}
 	if m := actionLine.FindStringSubmatch(line); m != nil {
 		verbs := map[string]verb{"open": open, "close": closeConn, "half-close": halfClose}
-		t.steps = append(t.steps, step{first: n, last: n, conn: m[1], verb: verbs[m[2]]})
+		t.steps = append(t.steps, step{line: n, conn: m[1], verb: verbs[m[2]]})
 		return nil
 	}
 	word, rest, _ := strings.Cut(line, " ")
@@ -149,12 +148,12 @@ func (t *Transcript) parseLine(n int, line string) error {
 		if err != nil {
 			return err
 		}
-		t.steps = append(t.steps, step{first: n, last: n, verb: wait, pause: d})
+		t.steps = append(t.steps, step{line: n, verb: wait, pause: d})
 	case "signal":
 		if rest != "drain" {
 			return fmt.Errorf("unknown signal %q", rest)
 		}
-		t.steps = append(t.steps, step{first: n, last: n, verb: drain})
+		t.steps = append(t.steps, step{line: n, verb: drain})
 	default:
 		return fmt.Errorf("not a line of a transcript: %q", line)
 	}
@@ -163,7 +162,7 @@ func (t *Transcript) parseLine(n int, line string) error {
 
 // parseTalk parses a line of a connection; m is a match of talkLine.
 func (t *Transcript) parseTalk(n int, m []string) error {
-	s := step{first: n, last: n, conn: m[2]}
+	s := step{line: n, conn: m[2]}
 	switch m[1] {
 	case "ours":
 		s.side = ours
@@ -184,8 +183,6 @@ func (t *Transcript) parseTalk(n int, m []string) error {
 		s.data, err = parsePieces(text)
 	case "<":
 		switch text {
-		case "?":
-			s.verb = expectAny
 		case "(nothing)":
 			s.verb = expectNone
 		case "(closed)":
@@ -204,7 +201,7 @@ func (t *Transcript) parseTalk(n int, m []string) error {
 }
 
 // parseEntry reads an indented line, which belongs to the step before.
-func (t *Transcript) parseEntry(n int, text string) error {
+func (t *Transcript) parseEntry(text string) error {
 	if len(t.steps) == 0 {
 		return fmt.Errorf("an indented line belongs below an answer")
 	}
@@ -219,7 +216,6 @@ func (t *Transcript) parseEntry(n int, text string) error {
 		return fmt.Errorf("%q is no entry of the answer above", text)
 	}
 	s.entries = append(s.entries, e)
-	s.last = n
 	return nil
 }
 

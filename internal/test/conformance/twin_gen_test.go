@@ -225,7 +225,7 @@ func (g *generator) nonsense() string {
 	case 9:
 		return g.pick("", " ", "stats ", "statsx", "reserved", "reserve-", "peek-", "peek-readyx", "list-tube", "list-tubesx", "PUT 0 0 0 0", "\r\n\x00", "\n", "kick", "delete", "use", "q") + "\r\n"
 	case 10:
-		if g.dialect.LooseTimeouts {
+		if g.dialect.V112 {
 			number = g.pick("", " ", "x", "-", "0x1", "+0", "-0", "\t0", "0 junk", "4294967296", "-4294967296", "9223372036854775808")
 		}
 		if strings.TrimSpace(number) == "" || strings.Contains(number, "1") && !strings.ContainsAny(number, "-+") && len(number) < 5 {
