@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
-	"time"
 )
 
 // backlogs are the numbers of jobs in the queue in addition to the measured job.
@@ -55,90 +54,6 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
-// BenchmarkFill puts a million jobs, and then starts again.
-func BenchmarkFill(b *testing.B) {
-	const most = 1_000_000
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, order := range []struct {
-		name string
-		spec func(k int) Spec
-	}{
-		{"one priority", func(int) Spec { return Spec{TTR: 60} }},
-		{"as many priorities", func(int) Spec { return Spec{Pri: rng.Uint32(), TTR: 60} }},
-		{"one delay", func(int) Spec { return Spec{Delay: 9, TTR: 60} }},
-		{"falling delays", func(k int) Spec { return Spec{Delay: most - uint32(k), TTR: 60} }},
-	} {
-		b.Run(order.name, func(b *testing.B) {
-			e, k := New(Options{}), most
-			var s *Session
-			for b.Loop() {
-				if k == most {
-					b.StopTimer()
-					e, k = New(Options{}), 0
-					s = e.Open(nil)
-					runtime.GC()
-					b.StartTimer()
-				}
-				e.Put(int64(k), s, order.spec(k), benchBody)
-				k++
-			}
-		})
-	}
-}
-
-// BenchmarkMiddle removes jobs from the middle of the queue, and puts others at the end.
-func BenchmarkMiddle(b *testing.B) {
-	for _, verb := range []string{"delete", "reserve-job"} {
-		for _, backlog := range backlogs[1:] {
-			b.Run(fmt.Sprintf("%s/of=%d", verb, backlog), func(b *testing.B) {
-				rng := rand.New(rand.NewPCG(1, 2))
-				e := New(Options{})
-				s := e.Open(nil)
-				ids := make([]uint64, backlog)
-				for k := range ids {
-					ids[k], _ = e.Put(0, s, Spec{TTR: 60}, benchBody)
-				}
-				runtime.GC()
-				b.ReportAllocs()
-				for b.Loop() {
-					id := &ids[rng.IntN(len(ids))]
-					if verb == "reserve-job" {
-						_, o := e.ReserveJob(0, s, *id)
-						mustOK(b, o)
-					}
-					mustOK(b, e.Delete(s, *id))
-					*id, _ = e.Put(0, s, Spec{TTR: 60}, benchBody)
-				}
-			})
-		}
-	}
-}
-
-// BenchmarkEverySecond deletes every second of a million jobs, and then reserves and
-// deletes the others.
-func BenchmarkEverySecond(b *testing.B) {
-	const most = 1_000_000
-	for b.Loop() {
-		b.StopTimer()
-		e := New(Options{})
-		s := e.Open(nil)
-		for range most {
-			e.Put(0, s, Spec{TTR: 60}, benchBody)
-		}
-		runtime.GC()
-		b.StartTimer()
-		for id := uint64(1); id <= most; id += 2 {
-			mustOK(b, e.Delete(s, id))
-		}
-		for range most / 2 {
-			j, o := e.Reserve(0, s, 0)
-			mustOK(b, o)
-			mustOK(b, e.Delete(s, j.ID))
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/most, "ns/job")
-}
-
 // BenchmarkMemory reports the heap bytes of a job with a 64-byte body.
 func BenchmarkMemory(b *testing.B) {
 	const jobs = 2_000_000
@@ -176,42 +91,5 @@ func BenchmarkMemory(b *testing.B) {
 				runtime.KeepAlive(e)
 			}
 		})
-	}
-}
-
-// BenchmarkDrain reserves and deletes ten million jobs in turns of a hundred. It reports
-// the longest turn and the remaining heap.
-func BenchmarkDrain(b *testing.B) {
-	const jobs, perTurn = 10_000_000, 100
-	for b.Loop() {
-		b.StopTimer()
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		before := m.HeapInuse
-		e := New(Options{})
-		s := e.Open(nil)
-		for range jobs {
-			e.Put(0, s, Spec{TTR: 60}, benchBody)
-		}
-		longest := time.Duration(0)
-		b.StartTimer()
-		for range jobs / perTurn {
-			begin := time.Now()
-			e.Tick(0)
-			for range perTurn {
-				j, o := e.Reserve(0, s, 0)
-				mustOK(b, o)
-				mustOK(b, e.Delete(s, j.ID))
-			}
-			longest = max(longest, time.Since(begin))
-		}
-		b.StopTimer()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		b.ReportMetric(float64(longest.Nanoseconds())/1e6, "longest-ms")
-		b.ReportMetric((float64(m.HeapInuse)-float64(before))/1e6, "kept-MB")
-		runtime.KeepAlive(e)
-		b.StartTimer()
 	}
 }

@@ -34,13 +34,6 @@ func ExampleParser() {
 	// "put 0 0 60 5\r\nhe" needs 21 bytes
 }
 
-func ExampleAppendCommand() {
-	out := wire.AppendCommand(nil, &wire.Command{Op: wire.Use, Tube: []byte("mail")})
-	out = wire.AppendCommand(out, &wire.Command{Op: wire.Put, Pri: 1024, TTR: 60, Body: []byte("hello")})
-	fmt.Printf("%q\n", out)
-	// Output: "use mail\r\nput 1024 0 60 5\r\nhello\r\n"
-}
-
 func ExampleParseReply() {
 	in := []byte("INSERTED 7\r\nRESERVED 7 5\r\nhello\r\nTIMED_")
 	var r wire.Reply
@@ -57,24 +50,4 @@ func ExampleParseReply() {
 	// INSERTED 7 ""
 	// RESERVED 7 "hello"
 	// "TIMED_" left, <nil>
-}
-
-// A long list is written in parts. Its size must be known in advance.
-func ExampleAppendListStart() {
-	out := wire.AppendListStart(nil, 2, len("default")+len("mail"))
-	fmt.Printf("%q\n", out)
-	out = wire.AppendListItem(out[:0], "default")
-	fmt.Printf("%q\n", out)
-	out = wire.AppendDataEnd(wire.AppendListItem(out[:0], "mail"))
-	fmt.Printf("%q\n", out)
-	// Output:
-	// "OK 21\r\n---\n"
-	// "- default\n"
-	// "- mail\n\r\n"
-}
-
-func ExampleParseDict() {
-	stats, err := wire.ParseDict([]byte("---\npid: 7\nversion: \"1.13\"\n"))
-	fmt.Println(stats["pid"], stats["version"], err)
-	// Output: 7 1.13 <nil>
 }
