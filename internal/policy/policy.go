@@ -95,11 +95,12 @@ func (s *Set) add(number int, c Config) error {
 		if err != nil {
 			return err
 		}
-		v, err := of.parse(c.Settings[name])
+		text := written(c.Settings[name])
+		v, err := of.parse(text)
 		if err != nil {
 			return err
 		}
-		settings = append(settings, given{of, written(c.Settings[name]), v})
+		settings = append(settings, given{of, text, v})
 	}
 	if _, err := access.NewPattern(c.Tubes); err != nil {
 		return err
@@ -125,7 +126,7 @@ func named(name string) (*Setting, error) {
 	return &Settings[i], nil
 }
 
-// written formats a value as text.
+// written formats a value from TOML as text.
 func written(v any) string {
 	switch v := v.(type) {
 	case []any:
@@ -260,7 +261,7 @@ func (s *Set) Explain(tube string) []Value {
 // Warnings returns warnings about valid but probably unintended settings.
 func (s *Set) Warnings() (warnings []string) {
 	for _, r := range s.Rules() {
-		warnings = append(warnings, s.WarningsOf(r, func(string) bool { return true })...)
+		warnings = append(warnings, s.WarningsOf(r)...)
 	}
 	slices.Sort(warnings)
 	return slices.Compact(warnings)
@@ -282,9 +283,8 @@ func (r *Rule) unknown() (warnings []string) {
 	return warnings
 }
 
-// WarningsOf returns the warnings about a rule. It omits warnings that contain the name
-// of another tube for which visible returns false.
-func (s *Set) WarningsOf(r *Rule, visible func(tube string) bool) (warnings []string) {
+// WarningsOf returns the warnings about a rule.
+func (s *Set) WarningsOf(r *Rule) (warnings []string) {
 	warnings = r.unknown()
 	tube := exampleOf(r.Pattern)
 	p := s.Of(tube)
@@ -315,7 +315,7 @@ func (s *Set) WarningsOf(r *Rule, visible func(tube string) bool) (warnings []st
 			warnings = append(warnings, fmt.Sprintf("%s: %s %s", r, w.setting, w.why))
 		}
 	}
-	return append(warnings, s.chain(tube, r, visible)...)
+	return warnings
 }
 
 // exampleOf returns the name of a tube that matches a pattern.
@@ -339,24 +339,4 @@ func (r *Rule) String() string {
 		return "the policy of " + r.Pattern + ", set while the server ran"
 	}
 	return fmt.Sprintf("policy %d, of the tubes %s", r.Number, r.Pattern)
-}
-
-// chain returns a warning if the rule of a tube moves exhausted jobs to a dead tube whose
-// policy moves them again.
-func (s *Set) chain(tube string, r *Rule, visible func(tube string) bool) []string {
-	p := s.Of(tube)
-	if p.Exhausted != engine.MoveExhausted || !p.Limited() {
-		return nil
-	}
-	dead := DeadTubes(p.DeadTube, tube)
-	next := s.Of(dead)
-	if next == nil || next.Exhausted != engine.MoveExhausted || !next.Limited() || dead == tube {
-		return nil
-	}
-	on := DeadTubes(next.DeadTube, dead)
-	if !visible(dead) || !visible(on) {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: exhausted jobs move on from the dead tube %s to %s; "+
-		`add a policy for %q with exhausted = "bury"`, r, dead, on, DeadTubes(p.DeadTube, r.Pattern))}
 }

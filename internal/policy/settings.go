@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -145,29 +146,25 @@ func seconds(n float64) string {
 	return time.Duration(n * 1e9).String()
 }
 
-// parse parses a value from TOML or from text.
-func (s *Setting) parse(v any) (parsed any, err error) {
-	for _, r := range written(v) {
+// parse parses the text of a value.
+func (s *Setting) parse(text string) (parsed any, err error) {
+	for _, r := range text {
 		if unicode.IsControl(r) {
 			return nil, fmt.Errorf("%s: the value has the control character %q; remove it", s.Name, r)
 		}
 	}
-	if parsed, err = s.read(v); err != nil {
-		text := fmt.Sprint(v)
-		if text == "" {
-			text = `""`
-		}
-		return nil, fmt.Errorf("%s: want %s, not %.100s", s.Name, s.Takes(), text)
+	if parsed, err = s.read(text); err != nil {
+		return nil, fmt.Errorf("%s: want %s, not %.100s", s.Name, s.Takes(), cmp.Or(text, `""`))
 	}
 	return parsed, nil
 }
 
 var errBad = errors.New("bad value")
 
-func (s *Setting) read(v any) (any, error) {
+func (s *Setting) read(text string) (any, error) {
 	switch s.kind {
 	case count, number, period:
-		n, err := s.number(v)
+		n, err := s.number(text)
 		switch {
 		case err != nil || !s.within(n):
 			return nil, errBad
@@ -178,43 +175,35 @@ func (s *Setting) read(v any) (any, error) {
 		}
 		return n, nil
 	case rate:
-		return s.interval(v)
+		return s.interval(text)
 	case choice:
-		if i := slices.Index(s.words, fmt.Sprint(v)); i >= 0 {
+		if i := slices.Index(s.words, text); i >= 0 {
 			return i, nil
 		}
 		return nil, errBad
 	case choices:
-		return s.set(v)
+		return s.set(text)
 	case until:
-		return moment(v)
+		return moment(text)
 	case key:
-		return keyOf(written(v))
+		return keyOf(text)
 	}
-	name, ok := v.(string)
-	if bare := strings.Replace(name, "{tube}", "x", 1); !ok || !wire.ValidTube([]byte(bare)) {
+	if bare := strings.Replace(text, "{tube}", "x", 1); !wire.ValidTube([]byte(bare)) {
 		return nil, errBad
 	}
-	return name, nil
+	return text, nil
 }
 
 // moment parses the end of a pause.
-func moment(v any) (int64, error) {
-	switch v {
-	case "no", false:
+func moment(text string) (int64, error) {
+	switch text {
+	case "no", "false":
 		return 0, nil
-	case "yes", true:
+	case "yes", "true":
 		return math.MaxInt64, nil
 	}
-	at, is := v.(time.Time)
-	if text, isText := v.(string); isText {
-		var err error
-		if at, err = time.Parse(time.RFC3339, text); err != nil {
-			return 0, err
-		}
-		is = true
-	}
-	if !is || at.Year() < 1971 || at.Year() > 2200 {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Year() < 1971 || at.Year() > 2200 {
 		return 0, errBad
 	}
 	return at.UnixNano(), nil
@@ -235,33 +224,23 @@ func (s *Setting) isOver(v any, now time.Time) bool {
 }
 
 // number parses a number, or a duration in seconds.
-func (s *Setting) number(v any) (float64, error) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), nil
-	case float64:
-		return v, nil
-	case string:
-		n, err := strconv.ParseFloat(v, 64)
-		if err != nil && s.kind == period {
-			d, err := duration.Parse(v)
-			return d.Seconds(), err
-		}
-		return n, err
+func (s *Setting) number(text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil && s.kind == period {
+		d, err := duration.Parse(text)
+		return d.Seconds(), err
 	}
-	return 0, errBad
+	return n, err
 }
 
 // interval parses a rate.
-func (s *Setting) interval(v any) (int64, error) {
-	n, per := v, 1.0
-	if text, is := v.(string); is {
-		number, unit, has := strings.Cut(text, "/")
-		if n = number; has {
-			per = map[string]float64{"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
-		}
+func (s *Setting) interval(text string) (int64, error) {
+	per := 1.0
+	text, unit, has := strings.Cut(text, "/")
+	if has {
+		per = map[string]float64{"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
 	}
-	times, err := s.number(n)
+	times, err := s.number(text)
 	switch perSecond := times / per; {
 	case err != nil:
 		return 0, err
@@ -280,24 +259,14 @@ func (s *Setting) within(n float64) bool {
 	return s.bounds[0] <= n && n <= s.bounds[1]
 }
 
-// set parses a list of words. In a text, commas separate the words.
-func (s *Setting) set(v any) (bits int, err error) {
-	words, ok := v.([]any)
-	if text, is := v.(string); is {
-		ok = true
-		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
-			words = append(words, w)
-		}
-	}
-	for _, w := range words {
-		i := slices.Index(s.words, fmt.Sprint(w))
+// set parses a list of words, which commas separate.
+func (s *Setting) set(text string) (bits int, err error) {
+	for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		i := slices.Index(s.words, w)
 		if i < 0 {
 			return 0, errBad
 		}
 		bits |= 1 << i
-	}
-	if !ok {
-		return 0, errBad
 	}
 	return bits, nil
 }
