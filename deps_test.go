@@ -45,7 +45,7 @@ var arrows = map[string]string{
 	"internal/conversation/proxyproto": "",
 	"internal/server/ratelog":          "golang.org/x/time",
 	"internal/access":                  "internal/rights",
-	"internal/policy":                  "internal/access internal/duration internal/engine internal/wire",
+	"internal/policy":                  "internal/access internal/duration internal/engine internal/jsonscan internal/wire",
 	"internal/schedule":                "internal/duration internal/engine internal/wire",
 	"internal/conversation":            "internal/access internal/broker internal/engine internal/engine/heap internal/conversation/proxyproto internal/rights internal/wire",
 	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/engine/histogram internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",

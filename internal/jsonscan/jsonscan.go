@@ -1,5 +1,6 @@
-// Package jsonscan scans valid JSON without decoding values. It finds the text of
-// individual parts, and is fast enough for millions of objects.
+// Package jsonscan scans JSON without decoding values. It finds the text of a part, and
+// is fast enough for millions of objects. In text that is not valid JSON, it finds
+// anything.
 package jsonscan
 
 import (
@@ -16,7 +17,7 @@ const blanks = " \t\r\n"
 func Members(text json.RawMessage) iter.Seq2[json.RawMessage, json.RawMessage] {
 	return func(yield func(key, value json.RawMessage) bool) {
 		isObject := text[0] == '{'
-		for rest := bytes.TrimLeft(text[1:], blanks); rest[0] != '}' && rest[0] != ']'; rest = bytes.TrimLeft(rest, blanks+",") {
+		for rest := bytes.TrimLeft(text[1:], blanks); len(rest) > 0 && rest[0] != '}' && rest[0] != ']'; rest = bytes.TrimLeft(rest, blanks+",") {
 			var key json.RawMessage
 			if isObject {
 				end := StringEnd(rest)

@@ -39,17 +39,18 @@ func keyOf(text string) (*engine.Key, error) {
 	}
 	count := len(pointers)
 	return &engine.Key{Name: text, Of: func(buf *[]byte, body []byte) ([]byte, bool) {
-		var few [4]span // these need no heap memory
-		f := finder{text: body, values: append(few[:0], make([]span, count)...), missing: count}
 		if len(body) > maxKeyed {
 			return nil, false
 		}
-		if f.value(f.blanks(0), tree); f.missing > 0 {
-			return nil, false
-		}
+		var few [4][]byte // need no heap memory
+		values := append(few[:0], make([][]byte, count)...)
+		tree.find(bytes.TrimSpace(body), values)
 		key := (*buf)[:0]
-		for _, v := range f.values {
-			key = append(append(key, body[v.begin:v.end]...), 0) // terminates a number; the ends of other values are unambiguous
+		for _, v := range values {
+			if v == nil {
+				return nil, false
+			}
+			key = append(append(key, v...), 0) // ends a number; other values have visible ends
 		}
 		*buf = key
 		return key, true

@@ -135,7 +135,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Settings without an effect, and those that contradict each other, are probably mistakes.
+// Settings without effect, and settings that contradict each other, are probably
+// mistakes.
 func TestWarnings(t *testing.T) {
 	for _, test := range []struct {
 		configs []Config
