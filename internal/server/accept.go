@@ -32,7 +32,7 @@ func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
 		return nil
 	}
 	defer s.removeListener(l)
-	a := &acceptor{srv: s, from: l, terms: t, failed: make(chan failure, 1)}
+	a := &acceptor{srv: s, from: l, terms: t, failed: make(chan error, 1)}
 	a.first, a.polls = s.startLoops(l)
 	if a.serveInLoop() {
 		return nil
@@ -46,7 +46,6 @@ func (a *acceptor) serve() error {
 		nc, err := a.from.Accept()
 		switch {
 		case err == nil:
-			a.pause.reset()
 			if !a.srv.slots.wait() {
 				nc.Close()
 				return nil
@@ -57,42 +56,24 @@ func (a *acceptor) serve() error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
-			// Most likely, the process has no free file descriptors. An immediate retry
-			// would only waste CPU time.
-			a.wait(a.pause.next(err))
+			a.wait(err)
 		}
 	}
 }
 
-// wait waits for the pause of a failure, or until Shutdown. It logs the first of several
-// consecutive failures.
-func (a *acceptor) wait(f failure) {
-	if f.first {
-		a.srv.log.Warn("cannot accept connections", "listener", a.from.Addr(), "err", f.err)
-	}
+// acceptPause is the pause after an error of accepting. Most likely, the process has no
+// free file descriptors, and an immediate retry would only waste CPU time.
+const acceptPause = 100 * time.Millisecond
+
+// wait pauses after a failure, or until Shutdown.
+func (a *acceptor) wait(err error) {
+	a.srv.accepts.Do(func() {
+		a.srv.log.Warn("cannot accept connections", "listener", a.from.Addr(), "err", err)
+	})
 	select {
 	case <-a.srv.running.Done():
-	case <-time.After(f.pause):
+	case <-time.After(acceptPause):
 	}
-}
-
-// A failure is an error from an attempt to accept connections, with the pause before the
-// next attempt.
-type failure struct {
-	err   error
-	pause time.Duration
-	first bool // no attempt has succeeded since the previous failure
-}
-
-// A backoff is a pause that doubles, from 5 ms to 1 s.
-type backoff struct{ d time.Duration }
-
-func (b *backoff) reset() { b.d = 0 }
-
-func (b *backoff) next(err error) failure {
-	first := b.d == 0
-	b.d = min(max(2*b.d, 5*time.Millisecond), time.Second)
-	return failure{err, b.d, first}
 }
 
 // acceptConn passes an accepted connection to a loop, or closes it if the client is not

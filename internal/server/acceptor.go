@@ -41,11 +41,9 @@ type acceptor struct {
 	srv    *Server
 	from   net.Listener
 	terms  ListenOptions
-	first  *loop        // nil if the server was stopped first
-	polls  bool         // loops poll the kernel's sockets
-	failed chan failure // passes a failure to Serve, which waits and then restarts the acceptor
-
-	pause backoff // owned by the goroutine, or guarded like the fields below
+	first  *loop      // nil if the server was stopped first
+	polls  bool       // loops poll the kernel's sockets
+	failed chan error // passes a failure to Serve, which waits and then restarts the acceptor
 
 	// Guarded by the lock of acceptors.
 	listening Listening
@@ -80,8 +78,8 @@ func (a *acceptor) acceptInLoop(from Listening) bool {
 		a.first.inbox.listen(a)
 		select {
 		case <-a.srv.running.Done():
-		case f := <-a.failed:
-			a.wait(f)
+		case err := <-a.failed:
+			a.wait(err)
 		}
 	}
 	return true
@@ -123,7 +121,7 @@ func (all *acceptors) unwatch() {
 func (a *acceptor) fail(err error) {
 	if !a.paused {
 		a.paused = true
-		a.failed <- a.pause.next(err)
+		a.failed <- err
 	}
 }
 
@@ -152,7 +150,6 @@ func (a *acceptor) accept(atMost int) (full bool) {
 		}
 		fd, client, err := a.listening.AcceptSocket()
 		if err == nil {
-			a.pause.reset()
 			a.acceptSocket(fd, client)
 			continue
 		}

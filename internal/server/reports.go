@@ -26,6 +26,7 @@ type reports struct {
 	onChange atomic.Pointer[func(*Change)]
 	foreign  rate.Sometimes // limits the lines about clients that speak another protocol
 	full     rate.Sometimes
+	accepts  rate.Sometimes // errors of accepting
 
 	crowded atomic.Uint64 // connections refused because their address had too many
 	evicted atomic.Uint64 // connections closed because they used too much memory
@@ -42,6 +43,7 @@ func newReports(log *slog.Logger) *reports {
 		changes:  ratelog.New(log, 20, 200),
 		foreign:  rate.Sometimes{Interval: time.Minute},
 		full:     rate.Sometimes{Interval: time.Minute},
+		accepts:  rate.Sometimes{Interval: time.Minute},
 	}
 }
 
