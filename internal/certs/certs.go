@@ -56,7 +56,7 @@ func Load(files Files, log *slog.Logger) (*Source, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.mu.checked = time.Now()
-	if err := s.Reload(); err != nil {
+	if err := s.read(s.look()); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -98,13 +98,6 @@ func (s *Source) Expiry() Expiry {
 		}
 	}
 	return e
-}
-
-// Reload reads the files immediately, even if they have not changed.
-func (s *Source) Reload() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.read(s.look())
 }
 
 // read reads the files with stamp st. If they are invalid, the configuration stays

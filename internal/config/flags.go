@@ -26,9 +26,7 @@ func (opt *Options) Define(set *pflag.FlagSet) {
 
 func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 	define(fs, "listen", "l", listOf(&opt.Listen, parseAddress), "listen on `ADDR`: IP, NAME, IP:PORT, [IPv6]:PORT, :PORT\n"+
-		"or unix:PATH; a NAME stands for the first of its IPs that\n"+
-		"the server can use; repeatable (default 127.0.0.1 and\n"+
-		"::1)")
+		"or unix:PATH; repeatable (default 127.0.0.1 and ::1)")
 	define(fs, "port", "p", as(&opt.Port, parsePort, plainly), "default `PORT` of listen addresses; 0 picks a free port\n"+
 		"(default 11300)")
 	define(fs, "user", "u", as(&opt.User, parseUser, unlessEmpty), "switch to `USER`, a name or number, after opening the\n"+

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -49,19 +47,4 @@ func certificateWarnings(all []certs.Expiry, now time.Time) []string {
 		}
 	}
 	return warnings
-}
-
-// logCertificates logs certificates that have expired or expire soon, once a day until
-// ctx is canceled.
-func logCertificates(ctx context.Context, sec *security, log *slog.Logger) {
-	for day := time.Tick(24 * time.Hour); ; {
-		for _, warning := range certificateWarnings(sec.expiries(), time.Now()) {
-			log.Warn(warning)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-day:
-		}
-	}
 }

@@ -29,11 +29,6 @@ func (r *reloader) reload() {
 		r.log.Error("invalid configuration; keeping the previous one", "err", err)
 		return
 	}
-	for _, source := range r.security.certs {
-		if err := source.Reload(); err != nil {
-			r.log.Error("cannot use a certificate; keeping the previous one", "err", err)
-		}
-	}
 	r.queue.broker.Configure(func(e *engine.Engine) {
 		e.SetLimits(now.limits)
 		e.SetPolicies(now.policies)

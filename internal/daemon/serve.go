@@ -55,6 +55,9 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	if err != nil {
 		return err
 	}
+	for _, warning := range p.security.certificateWarnings() {
+		log.Warn(warning)
+	}
 	listeners, err := openSockets(ctx, p)
 	if err != nil {
 		return err
@@ -80,7 +83,6 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	go freeOSMemory(background, q)
-	go logCertificates(background, p.security, log)
 	about := newServerInfo(p, listeners, pages)
 	q.reportToLeader(about)
 	operations := newOperations(p, q, srv, about, pages)
