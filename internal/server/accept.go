@@ -33,7 +33,10 @@ func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
 	}
 	defer s.removeListener(l)
 	a := &acceptor{srv: s, from: l, terms: t, failed: make(chan error, 1)}
-	a.first, a.polls = s.startLoops(l)
+	var err error
+	if a.first, a.polls, err = s.startLoops(l); err != nil {
+		return err
+	}
 	if a.serveInLoop() {
 		return nil
 	}

@@ -59,15 +59,15 @@ func (ls *loops) check() error {
 }
 
 // startLoops starts the loops, unless they are running or the server has stopped.
-func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
+func (s *Server) startLoops(l net.Listener) (first *loop, polls bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ls := &s.mu.loops
 	if len(ls.all) > 0 {
-		return ls.all[0], ls.polls
+		return ls.all[0], ls.polls, nil
 	}
 	if s.running.Err() != nil {
-		return nil, false
+		return nil, false, nil
 	}
 	newPoller := newWakeup
 	switch l := l.(type) {
@@ -76,37 +76,21 @@ func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	case Network:
 		newPoller = l.NewPoller
 	}
-	if err := ls.open(s, newPoller); err != nil {
-		s.log.Warn("no event loops: each connection gets goroutines", "err", err)
-		ls.open(s, newWakeup)
-		polls = false
-	}
-	ls.polls, first = polls, ls.all[0]
-	first.first = true
-	s.broker.OnMoreDue(first.inbox.deferDue)
-	if polls {
-		s.wg.Go(func() { reserveFiles(s.opt.MaxConns) })
-	}
-	for _, l := range ls.all {
-		s.wg.Go(l.run)
-	}
-	return first, polls
-}
-
-// open creates the loops of a server, all or none.
-func (ls *loops) open(s *Server, newPoller func() (Poller, error)) error {
+	var all []*loop
 	for range s.opt.Loops {
 		l, err := newLoop(s, newPoller)
 		if err != nil {
-			for _, l := range ls.all {
-				l.poll.Close()
-			}
-			ls.all = nil
-			return err
+			return nil, false, err
 		}
-		ls.all = append(ls.all, l)
+		all = append(all, l)
 	}
-	return nil
+	ls.all, ls.polls, first = all, polls, all[0]
+	first.first = true
+	s.broker.OnMoreDue(first.inbox.deferDue)
+	for _, l := range ls.all {
+		s.wg.Go(l.run)
+	}
+	return first, polls, nil
 }
 
 // prepare creates the conversation of a client, unless the leader serves the client.

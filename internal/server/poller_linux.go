@@ -69,6 +69,3 @@ func (s *socket) user() access.UnixUser {
 func setDeadAfter(fd int, d time.Duration) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds())) // ignore the error of a Unix socket or a closed connection
 }
-
-// reserveFiles grows the kernel's file table to n entries.
-func reserveFiles(n int) { epoll.ReserveFiles(n) }

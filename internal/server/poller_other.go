@@ -26,5 +26,3 @@ func takeSocket(net.Conn) (Socket, error) { return nil, errors.ErrUnsupported }
 func (s *socket) user() access.UnixUser { return access.UnixUser{} }
 
 func setDeadAfter(int, time.Duration) {} // the system's default applies
-
-func reserveFiles(int) {}

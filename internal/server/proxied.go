@@ -131,7 +131,10 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 		s.arrive(member, v.Term, 0, max(0, *v.Announces))
 		return
 	}
-	s.startLoops(nil)
+	if _, _, err := s.startLoops(nil); err != nil { // as Serve reports
+		stream.Close()
+		return
+	}
 	c := &socket{client: v.addr(), proxied: new(v.proxiedClient), fd: streamSocket{s.streamOf(stream)}}
 	s.prepare(c)
 	if v.Resumes {

@@ -23,8 +23,8 @@ const (
 )
 
 // A pump turns a connection that no loop can poll into a Stream: on systems without
-// epoll, where epoll fails, and in tests. One goroutine reads ahead of the loop, and
-// another writes behind it.
+// epoll, and in tests. One goroutine reads ahead of the loop, and another writes behind
+// it.
 type pump struct {
 	nc    net.Conn
 	below net.Conn // nc or, with TLS, the connection below it

@@ -151,7 +151,7 @@ func TestLastDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &logged{}
-	r := start(t, Options{MaxConns: 10, Logger: slog.New(log)}) // it opens a file for a moment, longer for more
+	r := start(t, Options{Logger: slog.New(log)})
 	l := listenOn(r.tb, "tcp")
 	first := r.dialListener(l)
 	first.do("use x\n", "USING x\n")
