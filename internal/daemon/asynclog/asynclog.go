@@ -13,16 +13,8 @@ import (
 	"time"
 )
 
-const (
-	// maxWaiting is the maximum number of bytes in the queue. The same number of bytes
-	// can be in progress.
-	maxWaiting = 1 << 20
-
-	// maxWrite is the maximum number of bytes of a write, unless a line is longer. Linux
-	// and other systems write up to this number of bytes to a pipe atomically, so that
-	// they do not mix with lines of other processes.
-	maxWrite = 4096
-)
+// maxWaiting is the maximum number of bytes in the queue. As many can be in progress.
+const maxWaiting = 1 << 20
 
 // A Queue writes lines to an [io.Writer] without waiting for it.
 type Queue struct {
@@ -92,26 +84,11 @@ func (q *Queue) run() {
 		if lost > 0 {
 			q.Dropped(lost) // after the lines that precede the dropped ones, which are in batch
 		}
-		unwritten := q.write(batch)
-		if taken = unwritten == 0; !taken {
+		n, err := q.out.Write(batch)
+		if taken = err == nil; !taken {
 			q.mu.Lock()
-			q.lost += unwritten
+			q.lost += bytes.Count(batch[n:], []byte("\n"))
 			q.mu.Unlock()
 		}
 	}
-}
-
-// write writes lines. It returns the number of lines that it could not write.
-func (q *Queue) write(lines []byte) (lost int) {
-	for len(lines) > 0 {
-		n := bytes.LastIndexByte(lines[:min(len(lines), maxWrite)], '\n') + 1
-		if n == 0 {
-			n = bytes.IndexByte(lines, '\n') + 1
-		}
-		if _, err := q.out.Write(lines[:n]); err != nil {
-			return bytes.Count(lines, []byte("\n"))
-		}
-		lines = lines[n:]
-	}
-	return 0
 }

@@ -79,23 +79,3 @@ func TestFails(t *testing.T) {
 		}
 	})
 }
-
-// Lines are written whole, many at once.
-func TestWhole(t *testing.T) {
-	var writes []string
-	q := New(writerFunc(func(b []byte) { writes = append(writes, string(b)) }))
-	long := strings.Repeat("x", 2*maxWrite) + "\n"
-	short := strings.Repeat("y", maxWrite/2-1) + "\n"
-	fmt.Fprint(q, short+short+short+long+short)
-	q.Flush(time.Minute)
-	if got := fmt.Sprint(len(writes)); got != "4" || writes[0] != short+short || writes[2] != long {
-		t.Errorf("%s writes: %.20q", got, writes)
-	}
-}
-
-type writerFunc func([]byte)
-
-func (f writerFunc) Write(b []byte) (int, error) {
-	f(b)
-	return len(b), nil
-}
