@@ -55,7 +55,7 @@ var arrows = map[string]string{
 	"internal/query":           "internal/op",
 	"internal/decode":          "internal/jsonscan github.com/tinylib/msgp",
 	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/gzipped internal/health internal/history internal/jobjson internal/op internal/jsonscan internal/policy internal/schedule internal/query internal/rights internal/server internal/wire",
-	"internal/api/audit":       "client/admin internal/access internal/history golang.org/x/time",
+	"internal/api/audit":       "client/admin internal/access internal/history",
 	"internal/api/list":        "",
 	"internal/api/task":        "internal/op client/admin internal/api/audit",
 	"internal/api/tubes":       "client/admin internal/access internal/api/list internal/engine internal/health",

@@ -109,8 +109,7 @@ type Change struct {
 	Operation string `json:"operation"` // Operation of the API, or a command of the protocol.
 	Identity  string `json:"identity"`
 	Client    string `json:"client"` // Address of the client.
-	// Attributes as in the log: tube, state, count and others. omitted is the number of
-	// changes before it that are not in the list, because the client made too many.
+	// Attributes as in the log: tube, state, count and others.
 	About  map[string]any `json:"about"`
 	Result string         `json:"result"` // `ok`, or the error.
 }

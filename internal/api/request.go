@@ -53,9 +53,6 @@ func (r *request) run() (out any, err error) {
 		server = r.upstream.name
 	}
 	r.entry = r.api.changes.Begin(&r.caller, r.op.ID, server)
-	if r.op.changes() {
-		r.ctx = audit.With(r.ctx, r.entry)
-	}
 	if out, done, err := r.relay(in); done {
 		return out, problemOf(err)
 	}

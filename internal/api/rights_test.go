@@ -117,7 +117,7 @@ func TestRights(t *testing.T) {
 				path += "?state=ready"
 			}
 			before := r.everything()
-			r.tasks.Start(t.Context(), admin.Task{Tube: "mail"}, 0, func(ctx context.Context, _ *task.Task) error { <-ctx.Done(); return nil })
+			r.tasks.Start(t.Context(), r.changes.Begin(&access.Caller{Identity: new(access.Identity)}, "startTask", ""), admin.Task{Tube: "mail"}, 0, func(ctx context.Context, _ *task.Task) error { <-ctx.Done(); return nil })
 			h := newRequest(op.method, path, bodies[op.ID])
 			if op.plan.Streams() {
 				h.Header.Set("Content-Type", ndjson)

@@ -43,7 +43,7 @@ func look[T any](ctx context.Context, a *API, step func(e *engine.Engine, now in
 // tubes returns a survey of the tubes that the client may see.
 func (r *request) tubes() *tubes.Survey {
 	all := r.caller.Identity.Meets(statsEverywhere)
-	survey := &tubes.Survey{
+	return &tubes.Survey{
 		Rates: r.api.history.rates, Growth: r.api.history.addCounts, Workers: r.workers,
 		Each: func(tell func(t *tubes.Tube)) error {
 			return shared(r, &r.api.surveys, r.api.survey, func(t *tubes.Tube) {
@@ -53,10 +53,6 @@ func (r *request) tubes() *tubes.Survey {
 			})
 		},
 	}
-	if all {
-		survey.Pausers = r.api.changes.Pausers()
-	}
-	return survey
 }
 
 // shared runs a survey. If the client accepts older answers, it uses a cached survey.

@@ -85,7 +85,7 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 	if in.State != nil {
 		r.note("state", about.State)
 	}
-	return r.api.tasks.Start(r.ctx, about, in.Wait, func(ctx context.Context, t *task.Task) error {
+	return r.api.tasks.Start(r.ctx, r.entry, about, in.Wait, func(ctx context.Context, t *task.Task) error {
 		defer r.api.forget()
 		own := *r // a copy, because the request ends before the task
 		own.ctx = ctx

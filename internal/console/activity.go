@@ -1,13 +1,11 @@
 package console
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -24,100 +22,39 @@ type activityView struct {
 	Filtered               bool
 }
 
-// A changeRow is a change, described by a sentence.
+// A changeRow is a change with its attributes.
 type changeRow struct {
 	admin.Change
-	Says []piece
+	Did   string // the operation in words
+	Facts []fact
 }
 
-// A piece is a part of a sentence, possibly with a link.
-type piece struct{ Text, Link string }
+// A fact is an attribute of a change. It can have a link.
+type fact struct{ Name, Text, Link string }
 
-// sentences contains a sentence for each kind of change, by the operation of the API or
-// the command of the protocol. Braces contain the subjects of a change. A part between
-// bars is left out if its subject is unknown.
-var sentences = map[string]string{
-	"putJob": "put job| {job}| into {tube}", "copyJob": "copied job {job} to {to}| as job {copy}|", "moveJob": "moved job {job}| of {tube}| to {to}", "deleteJob": "deleted job {job}| of {tube}|",
-	"kickJob": "kicked job {job}| of {tube}|", "redriveJob": "redrove job {job}| of {tube}|| to {to}|", "buryJob": "buried job {job}| of {tube}|", "releaseJob": "released job {job}| of {tube}|", "changeJob": "changed job {job}| of {tube}|",
-	"pauseTube": "paused {tube}| for {seconds}|", "pause-tube": "paused {tube}| for {seconds}|", "resumeTube": "resumed {tube}", "importTube": "imported| {jobs}| into {tube}", "importAll": "imported| {jobs}|",
-	"startTask": "started to {do}| {state}| jobs of {tube}| to {to}|", "endTask": "{done} {jobs} of {tube}| to {to}|", "cancelTask": "stopped task {task}| of {tube}|",
-	"setPolicy": "changed the policy of {pattern}|, now {after}|", "deletePolicy": "deleted the policy of {pattern}",
-	"setSchedule": "set schedule {schedule}", "removeSchedule": "removed schedule {schedule}", "runSchedule": "ran schedule {schedule}", "pauseSchedule": "paused schedule {schedule}", "resumeSchedule": "resumed schedule {schedule}",
-	"closeConnection": "closed connection {connection}", "drain": "drained the server", "undrain": "accepted new jobs again", "transferLead": "transferred leadership|: to member {member}|", "rewriteJournal": "rewrote the journal",
-	"kick": "kicked {jobs} of {tube}", "flush-tube": "deleted {jobs} of {tube}", "move-jobs": "moved {jobs} of {tube} to {to}",
+var upperCase = regexp.MustCompile("[A-Z]")
+
+func (r *request) changeRow(c *admin.Change) changeRow {
+	row := changeRow{Change: *c, Did: strings.ToLower(upperCase.ReplaceAllString(c.Operation, " $0"))}
+	for _, name := range slices.Sorted(maps.Keys(c.About)) {
+		one := fact{Name: name, Text: fmt.Sprint(c.About[name])}
+		switch name {
+		case "via": // has its own column
+			continue
+		case "tube", "to":
+			one.Link = r.tubeLink(one.Text, "")
+		case "job", "copy":
+			one.Link = r.site.Base + "job/" + one.Text
+		}
+		row.Facts = append(row.Facts, one)
+	}
+	return row
 }
-
-// says describes a change in words.
-func (r *request) says(c *admin.Change) (all []piece) {
-	value := func(name string) string {
-		number := func(name string) (n float64, ok bool) {
-			n, err := strconv.ParseFloat(fmt.Sprint(c.About[name]), 64)
-			return n, err == nil
-		}
-		switch v, ok := c.About[name]; {
-		case name == "done":
-			do := fmt.Sprint(c.About["do"])
-			return cmp.Or(map[string]string{"bury": "buried", "redrive": "redrove"}[do], strings.TrimSuffix(do, "e")+"ed")
-		case name == "jobs":
-			if n, ok := number("count"); ok {
-				return plural(uint64(n), "job", "jobs")
-			}
-		case ok:
-			if n, ok := number(name); ok && name == "seconds" {
-				return duration(n)
-			}
-			return fmt.Sprint(v)
-		}
-		return ""
-	}
-	if c.Result != "ok" {
-		all = append(all, piece{Text: "failed: "})
-	}
-	pattern, ok := sentences[c.Operation]
-	if !ok {
-		all = append(all, piece{Text: strings.ToLower(upperCase.ReplaceAllString(c.Operation, " $0"))})
-		for _, name := range slices.Sorted(maps.Keys(c.About)) {
-			if name == "via" { // via has its own column
-				continue
-			}
-			all = append(all, piece{Text: " " + name + " "}, piece{value(name), ""})
-		}
-		return all
-	}
-	for i, part := range strings.Split(pattern, "|") {
-		var some []piece
-		known := true
-		for k, word := range braces.Split(part, -1) { // texts and names alternate
-			one := piece{Text: word}
-			if k%2 == 1 {
-				one.Text = value(word)
-				known = known && one.Text != ""
-			}
-			switch {
-			case k%2 == 0:
-			case word == "tube" || word == "to":
-				one.Link = r.tubeLink(one.Text, "")
-			case word == "job" || word == "copy":
-				one.Link = r.site.Base + "job/" + one.Text
-			}
-			some = append(some, one)
-		}
-		if known || i%2 == 0 {
-			all = append(all, some...)
-		}
-	}
-	return all
-}
-
-var upperCase, braces = regexp.MustCompile("[A-Z]"), regexp.MustCompile("[{}]")
 
 // matches reports whether a change contains all words of a filter.
 func (c *changeRow) matches(q string) bool {
-	text := c.Identity + " " + c.Client + " " + c.Result + " "
-	for _, p := range c.Says {
-		text += p.Text
-	}
-	return !slices.ContainsFunc(strings.Fields(q), func(word string) bool { return !strings.Contains(strings.ToLower(text), strings.ToLower(word)) })
+	text := strings.ToLower(fmt.Sprint(c.Did, c.Facts, c.Identity, c.Client, c.Result))
+	return !slices.ContainsFunc(strings.Fields(strings.ToLower(q)), func(word string) bool { return !strings.Contains(text, word) })
 }
 
 // A taskRow is a task with its progress bar.
@@ -189,7 +126,7 @@ func activityPage(r *request) (*page, error) {
 	}
 	v.MayAudit = audit == nil
 	for i := range changes.Changes {
-		if c := (changeRow{changes.Changes[i], r.says(&changes.Changes[i])}); c.matches(v.Q) && len(v.Changes) < shownChanges {
+		if c := r.changeRow(&changes.Changes[i]); c.matches(v.Q) && len(v.Changes) < shownChanges {
 			v.Changes = append(v.Changes, c)
 		}
 	}

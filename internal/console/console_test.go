@@ -159,7 +159,7 @@ func testActions(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
-	if text := r.page(200, "/console/activity"); !strings.Contains(text, "kicked 2 jobs of ") || !strings.Contains(text, `<span class="tag">console</span>`) {
+	if text := r.page(200, "/console/activity"); !strings.Contains(text, "<b>end task</b>") || !strings.Contains(text, `<span class="tag">console</span>`) {
 		t.Error(text)
 	}
 }

@@ -112,10 +112,10 @@ func TestServerActions(t *testing.T) {
 	if w := own.send("POST", "/console/s/away/do", url.Values{"do": {"delete-job"}, "job": {"1"}}); w.Code != http.StatusForbidden {
 		t.Errorf("a delete at a server that is only looked at: %d", w.Code)
 	}
-	if text := own.page(200, "/console/activity"); !strings.Contains(text, " at far</td>") {
+	if text := own.page(200, "/console/activity"); !strings.Contains(text, `>server</span> far`) {
 		t.Error(text)
 	}
-	if text := own.page(200, "/console/s/far/activity"); !strings.Contains(text, "copied job ") || strings.Contains(text, " at far<") {
+	if text := own.page(200, "/console/s/far/activity"); !strings.Contains(text, "<b>copy job</b>") || strings.Contains(text, ">server</span> far") {
 		t.Error(text)
 	}
 }

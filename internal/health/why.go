@@ -116,21 +116,18 @@ func (t *Tube) why() (text string) {
 // Endless is the time left of a pause without end.
 const Endless = math.MaxUint32 * time.Second
 
-// pausedHow returns the end of the pause and the identity that paused the tube.
-func (t *Tube) pausedHow() (text string) {
-	if until := t.PausedUntil.UTC(); t.PauseLeft >= Endless {
-		text = " without end"
-	} else if t.PausedUntil.IsZero() {
-		text = " for another " + words(t.PauseLeft)
-	} else if begin := until.Add(-t.PauseLeft); begin.YearDay() == until.YearDay() && t.PauseLeft < 24*time.Hour {
-		text = until.Format(" until 15:04 UTC")
-	} else {
-		text = until.Format(" until 2006-01-02 15:04 UTC")
+// pausedHow returns the end of the pause.
+func (t *Tube) pausedHow() string {
+	until := t.PausedUntil.UTC()
+	switch begin := until.Add(-t.PauseLeft); {
+	case t.PauseLeft >= Endless:
+		return " without end"
+	case t.PausedUntil.IsZero():
+		return " for another " + words(t.PauseLeft)
+	case begin.YearDay() == until.YearDay() && t.PauseLeft < 24*time.Hour:
+		return until.Format(" until 15:04 UTC")
 	}
-	if t.PausedBy != "" {
-		text += " by " + t.PausedBy
-	}
-	return text
+	return until.Format(" until 2006-01-02 15:04 UTC")
 }
 
 // quiet describes a tube without ready jobs. Its buried jobs are a finding.

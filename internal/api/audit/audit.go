@@ -1,32 +1,23 @@
-// Package audit records changes and their clients. The server's log has a line for each
-// change, and the history keeps changes for 31 days. An operation starts an entry, adds
-// the attributes of the change, and writes the entry with its result. The operation's
-// context contains the entry, so that all parts of the work can add attributes:
+// Package audit records changes and their clients. The log of the server has a line for
+// each change, and the history keeps changes for 31 days. An operation starts an entry,
+// adds the attributes of the change, and writes the entry with its result:
 //
-//	entry := log.Begin(&caller, "deleteJob")
-//	ctx = audit.With(ctx, entry)
-//	audit.Of(ctx).Note("job", id)
+//	entry := log.Begin(&caller, "deleteJob", "")
+//	entry.Note("job", id)
 //	entry.Write(err)
 //
-// An entry never contains a body or a token. A client that makes very many changes, or
-// repeats a change that fails, cannot fill the log or the history; see [Log.Add].
+// An entry never contains a body or a token.
 package audit
 
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"math"
 	"net/http"
-	"net/netip"
 	"slices"
-	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -37,92 +28,24 @@ import (
 type Log struct {
 	Logger *slog.Logger
 	Store  *history.Store
-
-	mu     sync.Mutex // turns wait for this lock
-	quotas map[quotaKey]*quota
-
-	searching sync.Mutex
-	pausers   map[string]string // identities that paused tubes, up to pausersAt
-	pausersAt int64
 }
 
-// A quotaKey selects a quota. who is an identity, or the address of a client without an
-// identity.
-type quotaKey struct {
-	who    string
-	failed bool
-}
+// maxEntry is the size in bytes above which the history stores an entry without its
+// attributes.
+const maxEntry = 4 << 10
 
-// A quota limits the entries of a client.
-type quota struct {
-	*rate.Limiter
-	omitted int // number of changes omitted since the last entry
-}
-
-const (
-	maxQuotas  = 10_000 // maximum number of clients with quotas; beyond it, all get new ones
-	maxText    = 500    // maximum size of an attribute in the history, in bytes
-	maxEntry   = 4 << 10
-	pauseDepth = 1000 // number of changes that Pausers searches
-)
-
-// Add records a change in the history. It returns false for a change that it omits: each
-// client has a quota of 1,000 changes and then one a minute, and of 60 failures and then
-// one in ten minutes. The next entry contains the number of omitted changes.
-func (l *Log) Add(one *admin.Change) bool {
-	now, failed := time.Now(), one.Result != "ok"
-	addr, _ := netip.ParseAddrPort(one.Client)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	key := quotaKey{cmp.Or(one.Identity, addr.Addr().String()), failed}
-	q := l.quotas[key]
-	if q == nil {
-		if len(l.quotas) >= maxQuotas || l.quotas == nil {
-			l.quotas = make(map[quotaKey]*quota)
-		}
-		q = &quota{Limiter: rate.NewLimiter(rate.Every(time.Minute), 1000)}
-		if failed {
-			q = &quota{Limiter: rate.NewLimiter(rate.Every(10*time.Minute), 60)}
-		}
-		l.quotas[key] = q
-	}
-	if !q.AllowN(now, 1) {
-		q.omitted++
-		return false
-	}
-	if one.About == nil {
-		one.About = make(map[string]any)
-	}
-	if q.omitted > 0 {
-		one.About["omitted"], q.omitted = q.omitted, 0
-	}
+// Add records a change in the history.
+func (l *Log) Add(one *admin.Change) {
+	now := time.Now()
 	one.Time = now.UTC().Format(time.RFC3339)
-	l.Store.AddChange(failed, now.UnixMilli(), encode(one))
-	return true
-}
-
-// encode returns the JSON of a change. It truncates long texts.
-func encode(one *admin.Change) []byte {
-	cut := func(s string) string {
-		if len(s) > maxText {
-			s = strings.ToValidUTF8(s[:maxText], "") + "…"
-		}
-		return s
-	}
-	short := *one
-	short.Result, short.About = cut(one.Result), make(map[string]any)
-	for name, value := range one.About {
-		if s, ok := value.(string); ok {
-			value = cut(s)
-		}
-		short.About[name] = value
-	}
-	text, err := json.Marshal(&short)
+	text, err := json.Marshal(one)
 	if err != nil || len(text) > maxEntry {
-		short.About = nil
-		text, _ = json.Marshal(&short) // contains only strings
+		short := *one
+		short.About = map[string]any{}
+		short.Result = short.Result[:min(len(short.Result), maxEntry/2)]
+		text, _ = json.Marshal(&short) // strings only
 	}
-	return text
+	l.Store.AddChange(one.Result != "ok", now.UnixMilli(), text)
 }
 
 // List returns the changes that match, the newest first.
@@ -143,55 +66,22 @@ func (l *Log) List(in *admin.ListChanges) (admin.Changes, error) {
 			parts = append(parts, part)
 		}
 	}
-	l.each(from, to, parts, func(c *admin.Change) bool {
-		if (in.Identity == nil || c.Identity == *in.Identity) && (in.Operation == "" || c.Operation == in.Operation) &&
-			(in.Tube == "" || c.About["tube"] == in.Tube || c.About["to"] == in.Tube) {
-			list.Changes = append(list.Changes, *c)
-		}
-		return len(list.Changes) < in.Limit
-	})
-	return list, nil
-}
-
-// each calls f for the changes that contain the given parts, from the newest to the
-// oldest between two times in ms, until f returns false.
-func (l *Log) each(from, to int64, parts [][]byte, f func(c *admin.Change) bool) {
 	for at, text := range l.Store.Changes(to) {
-		if at < from {
-			return
+		if at < from || len(list.Changes) >= in.Limit {
+			break
 		}
 		if slices.ContainsFunc(parts, func(part []byte) bool { return !bytes.Contains(text, part) }) {
 			continue // much faster than decoding it
 		}
 		var c admin.Change
 		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber() // float64 cannot represent all job ids
-		if d.Decode(&c) == nil && !f(&c) {
-			return
+		d.UseNumber() // float64 cannot hold ids of jobs
+		if d.Decode(&c) == nil && (in.Identity == nil || c.Identity == *in.Identity) && (in.Operation == "" || c.Operation == in.Operation) &&
+			(in.Tube == "" || c.About["tube"] == in.Tube || c.About["to"] == in.Tube) {
+			list.Changes = append(list.Changes, c)
 		}
 	}
-}
-
-// Pausers returns the identities that paused tubes, according to the last changes. The
-// caller must not modify the map.
-func (l *Log) Pausers() map[string]string {
-	newest := l.Store.Newest()[history.Changes]
-	l.searching.Lock()
-	defer l.searching.Unlock()
-	if l.pausers != nil && l.pausersAt == newest {
-		return l.pausers
-	}
-	l.pausers, l.pausersAt = make(map[string]string), newest
-	left := pauseDepth
-	l.each(0, math.MaxInt64, nil, func(c *admin.Change) bool {
-		tube, _ := c.About["tube"].(string)
-		if _, known := l.pausers[tube]; !known && c.Result == "ok" && (c.Operation == "pauseTube" || c.Operation == "pause-tube") {
-			l.pausers[tube] = c.Identity
-		}
-		left--
-		return left > 0
-	})
-	return l.pausers
+	return list, nil
 }
 
 // An Entry describes a change in progress. It must not be used concurrently.
@@ -220,9 +110,6 @@ func (e *Entry) Then(operation string) *Entry { return e.log.Begin(e.caller, ope
 // Identity returns the name of the client's identity.
 func (e *Entry) Identity() string { return e.caller.Identity.Name() }
 
-// Share returns the owner of the quota that the change uses.
-func (e *Entry) Share() string { return e.caller.Share() }
-
 // Note adds an attribute of the change.
 func (e *Entry) Note(name string, value any) { e.notes = append(e.notes, name, value) }
 
@@ -244,14 +131,8 @@ func (e *Entry) Write(err error) {
 	if e.caller.Via != "" {
 		e.Note("via", e.caller.Via)
 	}
-	c := admin.Change{Operation: e.operation, Identity: e.Identity(), Client: e.caller.Address, About: About(e.notes), Result: result}
-	if !e.log.Add(&c) && err != nil {
-		return
-	}
+	e.log.Add(&admin.Change{Operation: e.operation, Identity: e.Identity(), Client: e.caller.Address, About: About(e.notes), Result: result})
 	args := append([]any{"operation", e.operation, "identity", e.Identity(), "client", e.caller.Address}, e.notes...)
-	if n := c.About["omitted"]; n != nil && err != nil {
-		args = append(args, "omitted", n)
-	}
 	e.log.Logger.Info("a change through the API", append(args, "result", result)...)
 }
 
@@ -264,18 +145,4 @@ func About(notes []any) map[string]any {
 		}
 	}
 	return about
-}
-
-type key struct{}
-
-// With returns a context with an entry.
-func With(ctx context.Context, e *Entry) context.Context { return context.WithValue(ctx, key{}, e) }
-
-// Of returns the entry of a context. If the context has none, Of returns an entry that is
-// discarded.
-func Of(ctx context.Context) *Entry {
-	if e, ok := ctx.Value(key{}).(*Entry); ok {
-		return e
-	}
-	return (&Log{Logger: slog.New(slog.DiscardHandler), Store: history.New(history.Options{})}).Begin(&access.Caller{Identity: new(access.Identity)}, "", "")
 }

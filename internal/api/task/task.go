@@ -1,12 +1,11 @@
 // Package task runs changes of many jobs that continue after the reply to their request.
 //
-// A request starts a task if fewer than four tasks are running, and fewer than three of
-// the same identity or address. The start is recorded in the audit, and a goroutine does
-// the work. The work first collects the jobs, and then changes each of them, in turns
-// that leave time for clients. It updates the state of the task, which clients can read
-// at once or at the end. A client that cancels a task waits for its end. A task ends as
-// done, failed or cancelled, which is also recorded. The last hundred finished tasks are
-// kept. The changes of a cancelled task remain. Tasks do not survive the process.
+// A request starts a task if fewer than four run. The start is recorded in the audit, and a goroutine does the work.
+// The work first collects the jobs, and then changes each of them, in turns that leave
+// time for clients. It updates the state of the task, which clients can read at once or
+// at the end. A client that cancels a task waits for its end. A task ends as done, failed
+// or cancelled, which is recorded as well. The last hundred finished tasks are kept.
+// Changes of a cancelled task remain. No task survives the process.
 //
 // Package api defines the work; the Runner does not depend on it.
 package task
@@ -34,9 +33,8 @@ const (
 )
 
 const (
-	Most  = 4   // maximum number of tasks that run at the same time
-	Share = 3   // maximum number of these with one identity or address
-	Kept  = 100 // number of finished tasks that are kept
+	Most = 4   // running at the same time
+	Kept = 100 // finished tasks that are kept
 )
 
 // A Runner runs the tasks of a server. Its zero value is ready for use. Close stops its
@@ -59,18 +57,16 @@ type Runner struct {
 type Task struct {
 	runner *Runner
 	cancel context.CancelFunc
-	owner  string        // identity or address
 	over   chan struct{} // closed when the task has ended
 	shown  admin.Task    // guarded by Runner.mu
 }
 
-// Start starts a task for the change in ctx. The task continues after ctx ends. Start
-// returns the state of the task when it has ended, or after the given number of seconds.
-func (r *Runner) Start(ctx context.Context, about admin.Task, seconds int, work func(ctx context.Context, t *Task) error) (admin.Task, error) {
-	entry := audit.Of(ctx)
+// Start starts a task for a change. The task continues when ctx ends. Start returns the
+// state of the task when it has ended, or after the given seconds.
+func (r *Runner) Start(ctx context.Context, entry *audit.Entry, about admin.Task, seconds int, work func(ctx context.Context, t *Task) error) (admin.Task, error) {
 	about.Identity = entry.Identity()
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	t, err := r.add(about, entry.Share(), cancel)
+	t, err := r.add(about, cancel)
 	if err != nil {
 		cancel()
 		return about, err
@@ -91,27 +87,18 @@ func (r *Runner) Start(ctx context.Context, about admin.Task, seconds int, work 
 	return begun, nil
 }
 
-// add adds a task, unless its owner has too many.
-func (r *Runner) add(about admin.Task, owner string, cancel context.CancelFunc) (*Task, error) {
+// add adds a task, unless too many run.
+func (r *Runner) add(about admin.Task, cancel context.CancelFunc) (*Task, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running == Most || r.closed {
 		return nil, admin.Problemf(http.StatusServiceUnavailable, "too many running tasks (%d); wait for one to end, or cancel it", r.running).After(time.Second)
 	}
-	own := 0
-	for _, t := range r.all {
-		if t.owner == owner && t.shown.Ended == "" {
-			own++
-		}
-	}
-	if own == Share {
-		return nil, admin.Problemf(http.StatusServiceUnavailable, "too many of your tasks are running (%d); wait for one to end, or cancel it", own).After(time.Second)
-	}
 	r.last++
 	r.running++
 	r.group.Add(1)
 	about.ID, about.Started, about.Status, about.Skipped = r.After+r.last, now(), looking, make(map[string]uint64)
-	t := &Task{runner: r, cancel: cancel, owner: owner, over: make(chan struct{}), shown: about}
+	t := &Task{runner: r, cancel: cancel, over: make(chan struct{}), shown: about}
 	r.all = append(r.all, t)
 	r.forget()
 	return t, nil

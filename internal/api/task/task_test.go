@@ -2,19 +2,24 @@ package task
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api/audit"
+	"github.com/beanpole-mq/beanpole/internal/history"
 )
 
 // Tasks of different leaders have different ids. A server that is asked for another
 // server's task warns that a repeated request can do the same work again.
 func TestIDs(t *testing.T) {
+	changes := &audit.Log{Logger: slog.New(slog.DiscardHandler), Store: history.New(history.Options{})}
 	var before, after Runner
 	before.After, after.After = 1000<<16, 2000<<16
 	start := func(r *Runner) uint64 {
-		task, err := r.Start(t.Context(), admin.Task{Do: "move"}, 60, func(context.Context, *Task) error { return nil })
+		task, err := r.Start(t.Context(), changes.Begin(&access.Caller{Identity: new(access.Identity)}, "startTask", ""), admin.Task{Do: "move"}, 60, func(context.Context, *Task) error { return nil })
 		if err != nil || task.Status != "done" {
 			t.Fatalf("%+v, %v", task, err)
 		}

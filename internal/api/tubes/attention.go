@@ -67,7 +67,6 @@ func (s *Survey) findings(found []health.Finding, t *Tube) []health.Finding {
 func (s *Survey) see(t *Tube) {
 	one := &s.tube
 	*one = t.Health()
-	one.PausedBy = s.Pausers[t.Name]
 	if s.Growth != nil {
 		s.Growth(one)
 	}

@@ -60,9 +60,6 @@ type Survey struct {
 	// Workers returns the workers by tube.
 	Workers func() (map[string]*health.Workers, error)
 
-	// Pausers contains the identities that paused tubes.
-	Pausers map[string]string
-
 	workers map[string]*health.Workers
 	tube    health.Tube // reused for each tube
 	room    []health.Finding
