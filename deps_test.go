@@ -66,8 +66,8 @@ var arrows = map[string]string{
 	"internal/certs/localca":   "",
 
 	"internal/health":   "client/admin/apitype",
-	"internal/jobjson":  "client/admin internal/decode internal/engine internal/op internal/jsonscan",
-	"internal/op":       "internal/jsonscan",
+	"internal/jobjson":  "client/admin internal/decode internal/engine internal/op",
+	"internal/op":       "",
 	"internal/jsonscan": "",
 
 	// The cluster.

@@ -41,12 +41,12 @@ type PauseTube struct {
 	Seconds uint32 `json:"seconds" min:"1" want:"how long to pause, 1 or more; resume ends a pause"`
 }
 
-// Tubes is a page of tubes. Matching tubes are counted if the page is sorted or filtered.
+// Tubes is a page of tubes.
 type Tubes struct {
-	Tubes    []Tube     `json:"tubes"`
-	Next     string     `json:"next,omitempty" minlen:"1"`
-	Matching *uint64    `json:"matching,omitempty"` // Number of matching tubes on all pages.
-	Jobs     *JobCounts `json:"jobs,omitempty"`     // Jobs of all matching tubes.
+	Tubes    []Tube    `json:"tubes"`
+	Next     string    `json:"next,omitempty" minlen:"1"`
+	Matching uint64    `json:"matching"` // Number of matching tubes on all pages.
+	Jobs     JobCounts `json:"jobs"`     // Jobs of all matching tubes.
 }
 
 // A Tube contains the counters of a tube.

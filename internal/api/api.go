@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	_ "embed"
@@ -128,18 +126,12 @@ func New(b *broker.Broker, opt Options) *API {
 	if opt.Server != nil {
 		opt.Server.OnChange(a.recordCommand)
 	}
-	methods := make(map[string][]string) // by path
 	for _, o := range operations() {
 		a.mux.Handle(o.pattern(), a.handler(o, nil))
-		methods[o.path] = append(methods[o.path], o.method)
 	}
 	a.mux.HandleFunc("GET "+Prefix+"/openapi.yaml", describe)
-	methods["/openapi.yaml"] = []string{"GET"}
-	for path, allowed := range methods {
-		a.mux.Handle(Prefix+path, notAllowed(allowed))
-	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, problemf(http.StatusNotFound, "no operation at %s; %s/openapi.yaml lists all", r.URL.Path, Prefix))
+		writeProblem(w, problemf(http.StatusNotFound, "no operation %s %s; %s/openapi.yaml lists all", r.Method, r.URL.Path, Prefix))
 	})
 	return a
 }
@@ -158,19 +150,6 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // crossOrigin refuses requests from web pages of other origins, except reads.
 var crossOrigin = http.NewCrossOriginProtection()
-
-// notAllowed answers requests with a method that the path does not support.
-func notAllowed(methods []string) http.Handler {
-	if slices.Contains(methods, "GET") {
-		methods = append(methods, "HEAD")
-	}
-	slices.Sort(methods)
-	allow := strings.Join(methods, ", ")
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Allow", allow)
-		writeProblem(w, problemf(http.StatusMethodNotAllowed, "%s is not for this path: want %s", r.Method, allow))
-	})
-}
 
 //go:embed openapi.yaml
 var description []byte

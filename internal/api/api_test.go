@@ -358,7 +358,6 @@ func TestRefused(t *testing.T) {
 		{"POST", "/tubes/mail/jobs", `{}`, 400, "want one of body and body_base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":"a","body_base64":""}`, 400, "want one of body and body_base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":1}`, 400, "body: want a string"},
-		{"POST", "/tubes/mail/jobs", `{"body":"x","b\u006fdy":"y"}`, 400, "the JSON object contains a member twice"},
 		{"POST", "/tubes/mail/jobs", "{\"body\":\"caf\xe9\"}", 400, "body: want text in Unicode"},
 		{"POST", "/tubes/mail/jobs", `{"body":"\ud800"}`, 400, "body: want text in Unicode"},
 		{"POST", "/tubes/mail/jobs", `{"body":"\ufffd\\ufffd\udc00"}`, 400, "body: want text in Unicode"},

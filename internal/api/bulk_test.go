@@ -365,7 +365,7 @@ func TestImportRefused(t *testing.T) {
 		detail      string
 		done        uint64
 	}{
-		{"/tubes/t/import", "{\"body\":\"1\"}\n{\"body\":\"2\"}\n\n{\"bodi\":\"3\"}\n{\"body\":\"4\"}", 400, `line 4: unknown member "bodi"`, 2},
+		{"/tubes/t/import", "{\"body\":\"1\"}\n{\"body\":\"2\"}\n\n{\"bodi\":\"3\"}\n{\"body\":\"4\"}", 400, `line 4: not a job in JSON: unknown field "bodi"`, 2},
 		{"/tubes/t/import", `{"body":"12345678901"}`, 413, "line 1: the body is too large: the maximum is 10 bytes", 0},
 		{"/tubes/t/import", strings.Repeat("x", 70_000), 413, "line 1 has more than 65556 bytes", 0},
 		{"/import", `{"body":"x"}`, 400, "line 1: tube: want the name of a tube", 0},

@@ -125,19 +125,6 @@ func (r *request) getBody(*admin.OfJob) (body admin.Bytes, err error) {
 	return body, err
 }
 
-// roomForJob refuses a job before its body is read if the server is draining or a limit
-// would refuse the job. The size of the job is at least half the length of the request.
-func (r *request) roomForJob(length int64) (most int64, err error) {
-	err = r.turn(func(e *engine.Engine, _ int64) error {
-		if _, memory := e.LimitedMemory(); memory > 0 { // for a request of unknown length
-			most = smallBody + jsonPerByte*memory
-		}
-		least := max(0, length-smallBody) / jsonPerByte
-		return outcomeIn(e, e.CheckPut(r.tube, uint32(least)))
-	})
-	return most, err
-}
-
 func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
 	body, err := jobjson.BodyOf(in)
 	if err != nil {

@@ -66,8 +66,8 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 		if err = r.source.path(in); err == nil {
 			err = r.source.query(in)
 		}
-		if err == nil { // the leader checks limits
-			err = r.source.body(in, func(int64) (int64, error) { return 0, nil })
+		if err == nil {
+			err = r.source.body(in)
 		}
 		if err != nil {
 			return nil, true, err

@@ -25,7 +25,7 @@ func (s *typedSource) path(in any) error {
 
 func (s *typedSource) query(in any) error { return s.plan.Fill(in) }
 
-func (s *typedSource) body(any, func(int64) (int64, error)) error { return nil } // the body is part of given
+func (s *typedSource) body(any) error { return nil } // the body is part of given
 
 // Open returns a client within the process that acts for caller. server is the name of
 // another server; the empty name means this server.

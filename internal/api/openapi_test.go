@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -21,23 +22,20 @@ func TestOutsideOperations(t *testing.T) {
 	r := start(t, Options{})
 	for _, test := range []struct {
 		method, path string
-		status       int
-		allow        string
 	}{
-		{"GET", "/nothing", 404, ""},
-		{"GET", "/tubes/", 404, ""},
-		{"GET", "/tubes/a/b", 404, ""},
-		{"PUT", "/tubes/a/jobs", 405, "GET, HEAD, POST"},
-		{"GET", "/drain", 405, "POST"},
-		{"PUT", "/jobs/1", 405, "DELETE, GET, HEAD, PATCH"},
-		{"POST", "/openapi.yaml", 405, "GET, HEAD"},
+		{"GET", "/nothing"},
+		{"GET", "/tubes/"},
+		{"GET", "/tubes/a/b"},
+		{"PUT", "/tubes/a/jobs"},
+		{"GET", "/drain"},
+		{"POST", "/openapi.yaml"},
 	} {
 		h := newRequest(test.method, test.path, "")
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, h)
 		r.conforms(h, "", w)
-		if w.Code != test.status || w.Header().Get("Allow") != test.allow {
-			t.Errorf("%s %s: %d, %q", test.method, test.path, w.Code, w.Header().Get("Allow"))
+		if w.Code != 404 || !strings.Contains(w.Body.String(), "no operation "+test.method+" ") {
+			t.Errorf("%s %s: %d %s", test.method, test.path, w.Code, w.Body)
 		}
 	}
 	w := httptest.NewRecorder()
@@ -62,7 +60,7 @@ func TestBrowsers(t *testing.T) {
 		{"Origin", "https://evil.example", "POST", 403},
 		{"Origin", "null", "POST", 403},
 		{"Origin", "http://example.com", "POST", 204}, // the host of the request
-		{"Sec-Fetch-Site", "cross-site", "GET", 405},  // it reads, and gets no CORS header
+		{"Sec-Fetch-Site", "cross-site", "GET", 404},  // it reads, and gets no CORS header
 	} {
 		h := newRequest(test.method, "/undrain", "")
 		h.Header.Set(test.header, test.value)
@@ -77,7 +75,7 @@ func TestBrowsers(t *testing.T) {
 		t.Errorf("headers %v", got)
 	}
 	h.Method = http.MethodOptions
-	if code, _ := r.send(h, ""); code != 405 {
+	if code, _ := r.send(h, ""); code != 404 {
 		t.Errorf("OPTIONS: %d", code)
 	}
 }

@@ -23,12 +23,7 @@ type row struct {
 	Problems []int  // statuses that a client must expect
 	Location string // start of the path of the created object, before its id
 	Type     string // content type of a stream or of bytes; empty for JSON
-	Local    bool   // about this server, even if it is a member that is not the leader
-
-	// Room checks limits before a body of the given length is read, and returns the
-	// maximum length of the body. Zero means no limit. A negative length means that the
-	// length is unknown. Room is nil for operations without limits.
-	Room func(r *request, length int64) (most int64, err error)
+	Local    bool   // about this server, even if it is a member that does not lead
 }
 
 // An operation is an operation of the API.
@@ -167,7 +162,7 @@ var operations = sync.OnceValue(func() []*operation {
 			Success: "The task; it runs, or `status` has the result."}, (*request).startTask),
 
 		declare(row{ID: "listJobs", Route: "GET /tubes/{tube}/jobs", Tag: "jobs", Needs: statsNamed, Success: "A page of jobs.", Problems: []int{404}}, (*request).listJobs),
-		declare(row{ID: "putJob", Route: "POST /tubes/{tube}/jobs", Tag: "jobs", Needs: putNamed, Status: http.StatusCreated, Location: "/jobs/", Room: (*request).roomForJob,
+		declare(row{ID: "putJob", Route: "POST /tubes/{tube}/jobs", Tag: "jobs", Needs: putNamed, Status: http.StatusCreated, Location: "/jobs/",
 			Success: "The job was created.", Problems: []int{413, 503, 507}}, (*request).putJob),
 		declare(row{ID: "searchTube", Route: "GET /tubes/{tube}/search", Tag: "jobs", Needs: bodiesNamed, Success: "A page."}, (*request).searchTube),
 		declare(row{ID: "listClasses", Route: "GET /tubes/{tube}/classes", Tag: "jobs", Needs: bodiesNamed, Success: "The classes.", Problems: []int{404}}, (*request).listClasses),

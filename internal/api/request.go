@@ -63,7 +63,7 @@ func (r *request) run() (out any, err error) {
 		err = r.source.query(in)
 	}
 	if err == nil {
-		err = r.source.body(in, r.room)
+		err = r.source.body(in)
 	}
 	if err == nil {
 		if r.upstream != nil {
@@ -80,14 +80,6 @@ func (r *request) run() (out any, err error) {
 		r.api.forget()
 	}
 	return out, err
-}
-
-// room calls Room for this server.
-func (r *request) room(length int64) (most int64, err error) {
-	if r.op.Room == nil || r.upstream != nil {
-		return 0, nil
-	}
-	return r.op.Room(r, length)
 }
 
 // problemOf returns the problem for a mistake in the input.

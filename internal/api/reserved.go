@@ -22,7 +22,7 @@ type heldJob struct {
 // heldColumns sort reserved jobs by the time of their reserve.
 var heldColumns = list.Columns[heldJob]{
 	By:  map[string]func(*heldJob) list.Key{"since": func(j *heldJob) list.Key { return list.Key{N: j.since} }},
-	Tie: func(j *heldJob) list.Key { return list.Key{N: int64(j.id)} }, TieName: "id", Numbers: true,
+	Tie: func(j *heldJob) list.Key { return list.Key{N: int64(j.id)} }, TieName: "id",
 }
 
 const (

@@ -61,7 +61,7 @@ var connectionColumns = list.Columns[seenConnection]{
 		"waited":   func(c *seenConnection) list.Key { return sinceThen(c.Waiting, c.Waited, c.at) },
 		"held":     func(c *seenConnection) list.Key { return sinceThen(c.Held > 0, c.HeldFor, c.at) },
 	},
-	Tie: func(c *seenConnection) list.Key { return list.Key{N: int64(c.ID)} }, TieName: "id", Numbers: true,
+	Tie: func(c *seenConnection) list.Key { return list.Key{N: int64(c.ID)} }, TieName: "id",
 }
 
 // sinceThen returns the sort key of an elapsed time. Connections without that time come

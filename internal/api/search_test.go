@@ -85,8 +85,8 @@ func TestSearchTubes(t *testing.T) {
 				for i := range page.Tubes {
 					all = append(all, page.Tubes[i].Name)
 				}
-				if *page.Matching != 41 || page.Jobs.Ready != 40*41/2 || page.Jobs.Buried != 4 {
-					t.Fatalf("%s: %d tubes match, with %+v", sort, *page.Matching, page.Jobs)
+				if page.Matching != 41 || page.Jobs.Ready != 40*41/2 || page.Jobs.Buried != 4 {
+					t.Fatalf("%s: %d tubes match, with %+v", sort, page.Matching, page.Jobs)
 				}
 				cursor, more = page.Next, page.Next != ""
 			}
@@ -105,7 +105,7 @@ func TestSearchRights(t *testing.T) {
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil) })
 	var page admin.Tubes
 	r.want(200, "GET", "/tubes?sort=-ready", "", &page)
-	if names(page.Tubes) != "mail" || *page.Matching != 1 || page.Jobs.Ready != 1 {
+	if names(page.Tubes) != "mail" || page.Matching != 1 || page.Jobs.Ready != 1 {
 		t.Errorf("%+v", page)
 	}
 	var found admin.Attention

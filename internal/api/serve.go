@@ -72,9 +72,7 @@ func (r *request) identified(h *http.Request) (out any, err error) {
 type source interface {
 	path(in any) error
 	query(in any) error
-
-	// body calls room before it reads; see row.Room.
-	body(in any, room func(length int64) (most int64, err error)) error
+	body(in any) error
 }
 
 // An httpSource is an HTTP request.
@@ -89,16 +87,9 @@ func (s *httpSource) query(in any) error {
 	return s.op.plan.Query(in, s.op.ID, s.URL.RawQuery)
 }
 
-func (s *httpSource) body(in any, room func(int64) (int64, error)) error {
+func (s *httpSource) body(in any) error {
 	if s.op.method == http.MethodGet || s.op.method == http.MethodDelete {
 		return nil
-	}
-	most, err := room(s.ContentLength)
-	if err != nil {
-		return err
-	}
-	if most > 0 {
-		s.Body = http.MaxBytesReader(nil, s.Body, most)
 	}
 	return s.op.plan.Body(in, s.Header.Get("Content-Type"), s.ContentLength, s.Body)
 }

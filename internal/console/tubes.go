@@ -14,8 +14,8 @@ import (
 // A tubeTable is a list of tubes.
 type tubeTable struct {
 	listing
-	Matching *uint64 // nil if the matching tubes are not counted
-	Counts   *admin.JobCounts
+	Matching uint64
+	Counts   admin.JobCounts
 }
 
 // A tubeColumn is a column that the table can have.

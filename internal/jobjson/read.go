@@ -2,52 +2,26 @@ package jobjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"io"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/jsonscan"
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// fields has one bit per field of Job, by JSON name.
-var fields = func() map[string]uint32 {
-	all := make(map[string]uint32)
-	for i, f := range reflect.VisibleFields(reflect.TypeFor[Job]()) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		all[name] = 1 << i
-	}
-	return all
-}()
-
-// unmarshal parses an object that must contain only fields. It reads each object only
-// twice, because an import has millions of them.
+// unmarshal parses an object that must contain only fields of Job.
 func unmarshal(object []byte, j *Job) error {
-	if object = bytes.TrimSpace(object); len(object) == 0 || object[0] != '{' {
-		return errors.New("not a job in JSON: want an object")
-	}
-	if err := json.Unmarshal(object, j); err != nil {
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.DisallowUnknownFields()
+	if err := d.Decode(j); err != nil {
 		return whyNot(err)
 	}
-	seen := uint32(0)
-	for key := range jsonscan.Members(object) {
-		bit, ok := fields[string(key[1:len(key)-1])]
-		if !ok {
-			var name string
-			if json.Unmarshal(key, &name) == nil {
-				bit, ok = fields[name]
-			}
-			if !ok {
-				return fmt.Errorf("unknown member %.40q", name)
-			}
-		}
-		if seen&bit != 0 {
-			return errors.New("duplicate member")
-		}
-		seen |= bit
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("not a job in JSON: data follows the object")
 	}
 	return nil
 }
@@ -55,7 +29,7 @@ func unmarshal(object []byte, j *Job) error {
 // whyNot describes an error of package encoding/json.
 func whyNot(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: want %s", e.Field, op.Wanted(e.Type, err))
+		return fmt.Errorf("%s: want %s", cmp.Or(e.Field, "not a job in JSON"), op.Wanted(e.Type, err))
 	}
 	if _, ok := errors.AsType[op.Wanter](err); ok {
 		return fmt.Errorf("body: want %w", err)
@@ -63,5 +37,5 @@ func whyNot(err error) error {
 	if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
 		return errors.New("body_base64: want base64")
 	}
-	return fmt.Errorf("not a job in JSON: %w", err)
+	return fmt.Errorf("not a job in JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
 }

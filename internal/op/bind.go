@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/beanpole-mq/beanpole/internal/jsonscan"
 )
 
 // Path sets the fields of the path. value returns the value of a segment.
@@ -154,13 +152,6 @@ func members(body io.Reader) (map[string]json.RawMessage, error) {
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, mistakef("data follows the JSON object in the body")
-	}
-	n := 0
-	for range jsonscan.Members(text) {
-		n++
-	}
-	if n != len(named) {
-		return nil, mistakef("the JSON object contains a member twice")
 	}
 	return named, nil
 }

@@ -11,32 +11,30 @@ package list
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // A Key is a sort key: a number, then a text.
 type Key struct {
-	N int64
-	S string
+	N int64  `json:",omitempty"`
+	S string `json:",omitempty"`
 }
 
 func compare(a, b Key) int { return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.S, b.S)) }
 
 // A rank is a position in an order.
-type rank struct{ key, tie Key }
+type rank struct{ Key, Tie Key }
 
 // Columns are sort columns.
 type Columns[T any] struct {
 	By      map[string]func(*T) Key
 	Tie     func(*T) Key // unique key of an element, which orders elements with equal keys; ascending
 	TieName string       // the name of Tie as a column; its order can be descending
-	Numbers bool         // ties are numbers, not texts
-	TieOnly bool         // there is no other column, so cursors contain only a tie
 }
 
 // A Query collects a page.
@@ -70,7 +68,7 @@ func (c *Columns[T]) Query(sort, cursor string, n int) (*Query[T], error) {
 		return nil, fmt.Errorf("sort: want one of %v, with - before it for the largest first", slices.Sorted(maps.Keys(c.By)))
 	}
 	if cursor != "" {
-		after, err := c.parse(cursor)
+		after, err := parseCursor(cursor)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +80,7 @@ func (c *Columns[T]) Query(sort, cursor string, n int) (*Query[T], error) {
 }
 
 func (q *Query[T]) compare(a, b rank) int {
-	byKey, byTie := compare(a.key, b.key), compare(a.tie, b.tie)
+	byKey, byTie := compare(a.Key, b.Key), compare(a.Tie, b.Tie)
 	if q.descending {
 		byKey = -byKey
 		if q.Column == q.columns.TieName {
@@ -107,7 +105,7 @@ func (q *Query[T]) Page() (page []T, next string) {
 	found := q.best.Sorted()
 	if len(found) > q.n {
 		found = found[:q.n]
-		next = q.columns.cursor(found[q.n-1].rank)
+		next = cursorOf(found[q.n-1].rank)
 	}
 	page = make([]T, len(found))
 	for i := range found {
@@ -119,30 +117,14 @@ func (q *Query[T]) Page() (page []T, next string) {
 // encoding of cursors needs no escaping in a query.
 var encoding = base64.RawURLEncoding
 
-func (c *Columns[T]) cursor(at rank) string {
-	switch {
-	case c.TieOnly:
-		return encoding.EncodeToString([]byte(at.tie.S))
-	case c.Numbers:
-		return encoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", at.key.N, at.tie.N, at.key.S))
-	}
-	return encoding.EncodeToString(fmt.Appendf(nil, "%d %s", at.key.N, at.tie.S))
+func cursorOf(at rank) string {
+	text, _ := json.Marshal(at) // always has a JSON form
+	return encoding.EncodeToString(text)
 }
 
-func (c *Columns[T]) parse(cursor string) (at rank, err error) {
-	text, err := encoding.DecodeString(cursor)
-	if c.TieOnly {
-		text = append([]byte("0 "), text...)
-	}
-	key, rest, ok := strings.Cut(string(text), " ")
-	if at.key.N, _ = strconv.ParseInt(key, 10, 64); !c.Numbers {
-		at.tie.S = rest
-	} else {
-		tie := ""
-		tie, at.key.S, _ = strings.Cut(rest, " ")
-		at.tie.N, _ = strconv.ParseInt(tie, 10, 64)
-	}
-	if err != nil || !ok || c.cursor(at) != cursor { // the text was not created from a cursor
+func parseCursor(cursor string) (at rank, err error) {
+	text, _ := encoding.DecodeString(cursor)
+	if json.Unmarshal(text, &at) != nil || cursorOf(at) != cursor {
 		return at, ErrCursor
 	}
 	return at, nil

@@ -51,7 +51,7 @@ func (s *Survey) Of(t *Tube) (*health.Tube, error) {
 
 // lookAtWorkers sets the workers of all tubes.
 func (s *Survey) lookAtWorkers() (err error) {
-	if s.Workers != nil && s.workers == nil {
+	if s.workers == nil {
 		s.workers, err = s.Workers()
 	}
 	return err
@@ -67,12 +67,7 @@ func (s *Survey) findings(found []health.Finding, t *Tube) []health.Finding {
 func (s *Survey) see(t *Tube) {
 	one := &s.tube
 	*one = t.Health()
-	if s.Growth != nil {
-		s.Growth(one)
-	}
-	if s.workers == nil {
-		return
-	}
+	s.Growth(one)
 	if one.Workers = s.workers[t.Name]; one.Workers == nil {
 		one.Workers = new(health.Workers) // no worker holds a job
 	}

@@ -46,8 +46,7 @@ func CompareBacklog(a, b *Tube, most uint64) int {
 // Backlog returns the number of ready and buried jobs.
 func (t *Tube) Backlog() uint64 { return t.Ready + t.Buried }
 
-// A Survey examines all tubes that a client may see. A function can be nil if it has no
-// data.
+// A Survey looks at all tubes that a client may see.
 type Survey struct {
 	Each func(tell func(*Tube)) error
 
@@ -143,12 +142,7 @@ var conditions = map[string]func(t *Tube) bool{
 }
 
 // Columns are the sort columns for package list.
-var Columns = list.Columns[Tube]{By: keysOf(columns), Tie: nameOf, TieName: "name"}
-
-// byName is for pages that are sorted and filtered only by name.
-var byName = list.Columns[Tube]{By: Columns.By, Tie: nameOf, TieName: "name", TieOnly: true}
-
-func nameOf(t *Tube) list.Key { return list.Key{S: t.Name} }
+var Columns = list.Columns[Tube]{By: keysOf(columns), Tie: func(t *Tube) list.Key { return list.Key{S: t.Name} }, TieName: "name"}
 
 func keysOf(columns map[string]column) map[string]func(*Tube) list.Key {
 	keys := make(map[string]func(*Tube) list.Key)
@@ -188,23 +182,18 @@ func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 	}, nil
 }
 
-// List returns a page of the matching tubes, by name unless another order is requested.
-// It surveys all tubes, but stores only the tubes of the page. A page of all tubes by
-// name has no counts.
+// List returns a page of the matching tubes, by name unless an order is given. It surveys
+// all tubes, but stores only those of the page.
 func (s *Survey) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 	matches, err := tubeFilter(in)
 	if err != nil {
 		return page, err
 	}
-	order, counted := &Columns, in.Sort != "" || in.Q != "" || in.Has != ""
-	if !counted {
-		order = &byName
-	}
-	q, err := order.Query(in.Sort, in.Cursor, in.Limit)
+	q, err := Columns.Query(in.Sort, in.Cursor, in.Limit)
 	if err != nil {
 		return page, admin.Problemf(http.StatusBadRequest, "%v", err)
 	}
-	if strings.HasSuffix(q.Column, "_per_second") && s.Rates != nil {
+	if strings.HasSuffix(q.Column, "_per_second") {
 		rates := s.Rates(q.Column)
 		q.Key = keyOf(func(t *Tube) int64 {
 			if rate, ok := rates[t.Name]; ok {
@@ -219,13 +208,12 @@ func (s *Survey) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 		}
 		q.Key = keyOf(s.attention)
 	}
-	var jobs admin.JobCounts
 	err = s.Each(func(t *Tube) {
 		if matches(t) {
-			jobs.Ready += t.Ready
-			jobs.Reserved += t.Reserved
-			jobs.Delayed += t.Delayed
-			jobs.Buried += t.Buried
+			page.Jobs.Ready += t.Ready
+			page.Jobs.Reserved += t.Reserved
+			page.Jobs.Delayed += t.Delayed
+			page.Jobs.Buried += t.Buried
 			q.Show(t)
 		}
 	})
@@ -233,10 +221,7 @@ func (s *Survey) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 		return page, err
 	}
 	found, next := q.Page()
-	page = admin.Tubes{Tubes: make([]admin.Tube, len(found)), Next: next}
-	if counted {
-		page.Matching, page.Jobs = &q.Matching, &jobs
-	}
+	page.Tubes, page.Next, page.Matching = make([]admin.Tube, len(found)), next, q.Matching
 	for i := range found {
 		page.Tubes[i] = found[i].Shown()
 	}
