@@ -185,11 +185,6 @@ func do(r *request) (*page, error) {
 		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // the page that GET returns
 		return p, nil
 	}
-	if old := form.Get("replaces"); old != "" {
-		deletes := actions["delete-job"]
-		gone := r.perform(&deletes, []string{old}, url.Values{"do": {"delete-job"}})
-		one.Text, one.Bad = one.Text+" "+gone.Text, gone.Bad
-	}
 	if one.Nothing {
 		if p, err := confirmPage(r); err == nil { // otherwise, the target no longer exists, and the note has the reason
 			p.Data.(*confirmation).Problem, p.status = one.Text, http.StatusUnprocessableEntity

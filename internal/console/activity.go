@@ -134,6 +134,5 @@ func activityPage(r *request) (*page, error) {
 		v.Tasks = append(v.Tasks, newTaskRow(t))
 	}
 	p := newPage("activity", "Activity", "activity", v)
-	p.Curl = r.curl("GET /tasks", nil)
 	return p, nil
 }

@@ -1,12 +1,14 @@
 package console
 
 import (
+	"html"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -98,5 +100,23 @@ func TestFileName(t *testing.T) {
 		if got := fileName(of[0], of[1]); got != want {
 			t.Errorf("%q: %s, want %s", of, got, want)
 		}
+	}
+}
+
+// A running task can be cancelled.
+func TestCancel(t *testing.T) {
+	r := start(t, nil, Options{})
+	p := newPage("activity", "Activity", "activity", &activityView{Tasks: []taskRow{newTaskRow(admin.Task{ID: 7, Status: "deleting"}), newTaskRow(admin.Task{ID: 8, Status: "done", Ended: "2026-01-01T00:00:00Z"})}})
+	p.site, p.Path, p.Me = r.sites[0], Prefix+"activity", &admin.Me{Anywhere: []string{"manage"}}
+	var text strings.Builder
+	if err := templates["activity"]().Execute(&text, p); err != nil {
+		t.Fatal(err)
+	}
+	links := regexp.MustCompile(`<a class="button small" data-dialog href="([^"]*)">Stop…</a>`).FindAllStringSubmatch(text.String(), -1)
+	if len(links) != 1 {
+		t.Fatalf("%d cancel links for one task: %s", len(links), text.String())
+	}
+	if asked := r.page(200, html.UnescapeString(links[0][1])); !strings.Contains(asked, "Stop task 7?") {
+		t.Error(asked)
 	}
 }

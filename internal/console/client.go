@@ -3,8 +3,6 @@ package console
 import (
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -75,37 +73,8 @@ func withQuery(path string, pairs ...string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// curl returns the command that runs an operation with an input, which can be nil. more
-// is appended to the command. The command is empty if the server has no API.
-func (r *request) curl(route string, in any, more ...string) string {
-	origin := "http://" + r.Host
-	if r.TLS != nil {
-		origin = "https://" + r.Host
-	}
-	if other := r.site.other; other != nil {
-		if origin = other.URL; origin == "" {
-			return ""
-		}
-	}
-	method, path, _ := strings.Cut(route, " ")
-	var body io.Reader
-	if in != nil {
-		path, body, _ = op.PlanOf(reflect.TypeOf(in).Elem()).Request(in, path)
-	}
-	text := "curl -s"
-	if method != http.MethodGet && (method != http.MethodPost || body == nil) {
-		text += " -X " + method
-	}
-	text += " " + shellQuote(origin+admin.Prefix+path)
-	if body != nil {
-		content, _ := io.ReadAll(body)
-		text += " -H 'Content-Type: application/json' -d " + shellQuote(string(content))
-	}
-	return text + strings.Join(more, "")
-}
-
-// members returns fields of a form as JSON members. Numbers become JSON numbers. Invalid
-// values stay unchanged, so that the API reports the error. Empty fields are left out.
+// members returns fields of a form as members of JSON. Numbers are numbers. Other values
+// stay as they are, so that the API reports the error. Empty fields are left out.
 func members(v url.Values, names ...string) map[string]json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	for _, name := range names {

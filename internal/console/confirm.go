@@ -31,8 +31,7 @@ type confirmation struct {
 	Search  string     // Q in words
 	Job     *admin.Job // the only target
 	First   *admin.Job // first of the affected jobs
-	Problem string     // reason why the action was not performed, with the submitted values
-	Curls   string     // the equivalent commands
+	Problem string     // why the action was not done, with the values that were sent
 }
 
 // Takes reports whether the form of the action has a field.
@@ -108,7 +107,6 @@ func confirmPage(r *request) (*page, error) {
 	if c.Takes("seconds") && !c.Values.Has("seconds") {
 		c.Values.Set("seconds", "1 h")
 	}
-	c.Curls = r.curls(&a, targets, c.Values)
 	return newPage("confirm", c.Verb, "", c), nil
 }
 
@@ -162,33 +160,8 @@ func missing(has []string, where string, needs ...string) error {
 	return nil
 }
 
-// shownCurls is the number of commands that are shown for an action on several targets.
-const shownCurls = 12
-
-// curls returns the commands that run an action, one for each target. It is empty if the
-// server has no API.
-func (r *request) curls(a *action, targets []string, v url.Values) string {
-	var lines []string
-	for i, target := range targets {
-		if i == shownCurls {
-			lines = append(lines, "# and so on for "+num(int64(len(targets)-i))+" more targets")
-			break
-		}
-		in, err := a.input(target, v)
-		line := ""
-		if err == nil { // otherwise, a field is empty
-			line = r.curl(a.route, in)
-		}
-		if line == "" {
-			return ""
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// count counts the affected jobs. If the form contains no state, count chooses the first
-// state with jobs.
+// count counts the affected jobs, and chooses the state: the first with jobs if the form
+// names none.
 func (c *confirmation) count(r *request) error {
 	if c.on != aTube || c.Do == "put-job" {
 		return nil

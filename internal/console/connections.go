@@ -46,7 +46,6 @@ func connectionsPage(r *request) (*page, error) {
 	v.Matching = found.Matching
 	p := newPage("connections", "Connections", "connections", v)
 	p.Server = &stats
-	p.Curl = r.curl("GET /connections", in)
 	return p, nil
 }
 
@@ -124,7 +123,6 @@ func connectionPage(r *request) (*page, error) {
 		return nil, err
 	}
 	p := newPage("connection", "Connection "+id, "connections", v)
-	p.Curl = r.curl("GET /connections/{connection}", in)
 	if err != nil {
 		v.Gone, p.status = true, http.StatusNotFound
 	}

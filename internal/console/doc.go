@@ -9,8 +9,7 @@
 // Each page is a function that calls the JSON API and fills a template. The console has
 // no other access to the queue: client.go passes requests to the API within the process,
 // with the credentials of the browser's user. So both have the same rights and the same
-// audit. curl can do everything that the console can; each page shows the corresponding
-// command.
+// audit.
 //
 // Pages work without JavaScript. Every filter is in the URL. Every change is a POST, and
 // a separate page asks for confirmation first (actions.go has the table).

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -23,12 +21,8 @@ type editView struct {
 	Text, As string // the text in the form, and its format
 	Was      string // hash of the body for which the form was created
 	Problem  string
-	Lost     bool // the job can no longer be changed: the page only keeps the text
-	Most     int  // maximum size of a body
+	Most     int // maximum size of a body
 }
-
-// undoBytes is the maximum size of a body that a note keeps for undo.
-const undoBytes = 64 << 10
 
 func editPage(r *request) (*page, error) {
 	v := &editView{}
@@ -63,63 +57,35 @@ func editPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// edit changes the body of a job to the text of a form, or back to the body that a note
-// has kept.
+// edit changes the body of a job to the text of a form.
 func edit(r *request) (*page, error) {
 	p, err := editPage(r)
-	if err != nil && r.PostForm.Has("text") { // the page preserves the text
-		v := &editView{Text: r.PostForm.Get("text"), Problem: inWords(err), Lost: true}
-		v.Tube = r.PostForm.Get("tube")
-		v.ID, _ = strconv.ParseUint(r.PathValue("job"), 10, 64)
-		p = newPage("edit", "Edit job "+r.PathValue("job"), "tubes", v)
-		p.status = http.StatusConflict
-		return p, nil
-	}
 	if err != nil {
 		return nil, err
 	}
-	v := p.Data.(*editView)
-	if r.PostForm.Get("then") == "format" {
-		v.Was = r.PostForm.Get("was")
-		v.Text, v.Problem = formatted(r.PostForm.Get("text"))
-		return p, nil
-	}
-	before := v.Bytes()
-	body, err := v.edited(r.console, r.PostForm, before)
+	v, form := p.Data.(*editView), r.PostForm
+	body, err := v.edited(form)
 	if err == nil {
 		err = r.setBody(v.ID, body)
 	}
 	if err != nil {
-		v.Problem, p.status = inWords(err), http.StatusUnprocessableEntity
-		if r.PostForm.Has("text") {
-			v.Text = r.PostForm.Get("text")
-		}
+		v.Problem, v.Text, p.status = inWords(err), form.Get("text"), http.StatusUnprocessableEntity
 		return p, nil
 	}
 	one := note{Text: fmt.Sprintf("Job %d has a new body of %s.", v.ID, byteSize(int64(len(body)))), Job: v.ID}
-	if len(before) <= undoBytes {
-		one.before = before
-	}
-	if r.PostForm.Get("then") == "kick" {
+	if form.Get("then") == "kick" {
 		if err := r.api().KickJob(r.Context(), &admin.OfJob{Job: v.ID}); err != nil {
 			one.Text, one.Bad = one.Text+" The kick failed: "+inWords(err), true
 		} else {
-			one.Text, one.before = one.Text+" It is ready.", nil // a worker can have the job
+			one.Text += " It is ready."
 		}
 	}
 	return r.noting(one, fmt.Sprintf("%sjob/%d", r.site.Base, v.ID))
 }
 
-// edited returns the new body: the text of the form, or the previous body if the form
-// undoes an edit.
-func (v *editView) edited(c *Console, form url.Values, before []byte) ([]byte, error) {
-	if word := form.Get("undo"); word != "" {
-		if one := c.notes.take(word); one != nil && one.Job == v.ID && one.before != nil {
-			return one.before, nil
-		}
-		return nil, fmt.Errorf("the previous body is no longer available")
-	}
-	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers end lines with CR LF
+// edited returns the new body.
+func (v *editView) edited(form url.Values) ([]byte, error) {
+	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers end lines with CRLF
 	if form.Get("was") != v.Was {
 		return nil, fmt.Errorf("another user has changed the body; to replace that body by your text below, save again")
 	}
@@ -135,18 +101,7 @@ func (v *editView) edited(c *Console, form url.Values, before []byte) ([]byte, e
 			return nil, errors.New(problem)
 		}
 	}
-	return decode.Pack(before, text)
-}
-
-// formatted returns JSON with indents and unchanged numbers. If the text is not JSON, it
-// returns the text and the reason.
-func formatted(text string) (out, problem string) {
-	if problem := notJSON(text); problem != "" {
-		return text, sentence(problem)
-	}
-	var indented bytes.Buffer
-	json.Indent(&indented, []byte(text), "", "  ") // the text is valid
-	return indented.String(), ""
+	return decode.Pack(v.Bytes(), text)
 }
 
 // notJSON returns the position and the reason if a text is not JSON, and otherwise "".

@@ -57,7 +57,6 @@ func failuresPage(r *request) (*page, error) {
 		v.Rows = append(v.Rows, row)
 	}
 	p := newPage("failures", "Failures", "failures", v)
-	p.Curl = r.curl("GET /failures", in)
 	return p, nil
 }
 

@@ -211,11 +211,3 @@ func sentence(text string) string {
 func spaced(text string) string { return thousands.ReplaceAllString(text, "\u202f$1") }
 
 var thousands = regexp.MustCompile(`\b,([0-9]{3})\b`)
-
-// shellQuote quotes a word for a shell.
-func shellQuote(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=%,+@") == "" && word != "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}

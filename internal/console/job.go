@@ -43,7 +43,7 @@ func jobPage(r *request) (*page, error) {
 		v.Shown = v.Views[max(0, slices.IndexFunc(v.Views, func(one decode.View) bool { return one.Name == r.FormValue("as") }))]
 	}
 	p := newPage("job", title, "tubes", v)
-	p.Curl, p.Me = r.curl("GET /jobs/{job}", &admin.OfJob{Job: v.ID}), r.meOn(v.Tube)
+	p.Me = r.meOn(v.Tube)
 	still := v.Job // without the fields that change with time
 	still.Body, still.BodyBase64, still.Age, still.TimeLeft, still.Failure = nil, nil, 0, 0, nil
 	p.shape = append(p.shape, fmt.Sprintf("%+v %+v", still, cmp.Or(v.Failure, new(admin.Failure))))

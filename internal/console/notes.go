@@ -13,10 +13,8 @@ type note struct {
 
 	Nothing bool // the action changed nothing
 
-	Job    uint64 // job to which the note links; 0 means none
-	Link   string // link to the changed jobs; empty means none
-	Word   string // the word in the URL
-	before []byte // previous body of the job; nil if it is not kept
+	Job  uint64 // job that the note links to; 0 means none
+	Link string // link to the changed jobs; empty means none
 }
 
 // notes keeps notes until pages show them. The URL contains only a random word, so that a
@@ -40,16 +38,12 @@ func (n *notes) add(one note) (word string) {
 		n.words = n.words[1:]
 	}
 	word = rand.Text()
-	one.Word = word
 	n.byWord[word] = one
 	n.words = append(n.words, word)
 	return word
 }
 
-// CanUndo reports whether the previous body of the job is kept.
-func (n *note) CanUndo() bool { return n.before != nil }
-
-// take returns a note, or nil. It keeps the note, because the page can be reloaded.
+// take returns a note, or nil. The note stays, because the page can be loaded again.
 func (n *notes) take(word string) *note {
 	n.mu.Lock()
 	defer n.mu.Unlock()

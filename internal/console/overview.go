@@ -111,7 +111,6 @@ func overviewPage(r *request) (*page, error) {
 	if r.site.other == nil {
 		o.Servers = r.serverRows(serverRow{Stats: stats, Found: found.Total, Worst: worst(found.Findings)}, p.Me)
 	}
-	p.Curl = r.curl("GET /attention", nil)
 	return p, nil
 }
 

@@ -21,7 +21,6 @@ type page struct {
 
 	Title   string
 	Section string // section of the navigation
-	Curl    string // equivalent command
 	Data    any
 	View    string // URL of the same view after the queue has changed; the default is Path
 

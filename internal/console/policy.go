@@ -65,7 +65,6 @@ func policyPage(r *request) (*page, error) {
 	}
 	p := newPage("policy", "Policy of "+tube.Tube, "tubes", v)
 	v.May = slices.Contains(r.meOn(v.Tube).Tube, "manage") && !r.isReadOnly()
-	p.Curl = r.curl("GET /tubes/{tube}/policy", &tube)
 	return p, nil
 }
 
@@ -97,7 +96,6 @@ func policiesPage(r *request) (*page, error) {
 		}
 	}
 	p := newPage("policies", "Policies and limits", "server", v)
-	p.Curl = r.curl("GET /policies", nil)
 	return p, nil
 }
 

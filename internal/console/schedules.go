@@ -17,7 +17,6 @@ func schedulesPage(r *request) (*page, error) {
 		return nil, err
 	}
 	p := newPage("schedules", "Schedules", "tubes", all.Schedules)
-	p.Curl = r.curl("GET /schedules", nil)
 	return p, nil
 }
 

@@ -158,7 +158,7 @@ func searchPage(r *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Asked, p.Curl = true, r.curl("GET /search", &in)
+	v.Asked = true
 	if v.Looked = found.Looked; found.Total != nil && found.Next != "" && v.Looked <= *found.Total {
 		v.Total = *found.Total
 	}

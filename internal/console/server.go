@@ -66,7 +66,6 @@ func serverPage(r *request) (*page, error) {
 	if v.Journal != nil {
 		p.shape = append(p.shape, v.Journal.Health)
 	}
-	p.Curl = r.curl("GET /server", nil)
 	return p, nil
 }
 

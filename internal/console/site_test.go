@@ -49,7 +49,7 @@ func TestServers(t *testing.T) {
 	far.talk("watch mail", "reserve-job 2")
 	const base = "/console/s/far/"
 	for _, path := range []string{"", "tubes", "tubes?sort=-attention&cols=total,size", "tube/mail", "tube/mail?state=buried", "tube/mail?state=reserved", "tube/none", "job/1", "job/2", "job/99", "activity", "server",
-		"working", "failures", "connections", "search?q=n+tube:mail", "tube/mail/put?from=1", "tube/mail/import", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
+		"working", "failures", "connections", "search?q=n+tube:mail", "tube/mail/import", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
 		w := own.send("GET", base+path, nil)
 		text := w.Body.String()
 		if w.Code != 200 && w.Code != 404 {
@@ -70,7 +70,7 @@ func TestServers(t *testing.T) {
 			}
 		}
 	}
-	if text := own.page(200, "/console/s/far/tubes"); !strings.Contains(text, "curl -s &#39;http://127.0.0.1:") || !strings.Contains(text, ">mail</a>") {
+	if text := own.page(200, "/console/s/far/tubes"); !strings.Contains(text, ">mail</a>") {
 		t.Error(text)
 	}
 	if text := own.page(404, "/console/s/none/"); !strings.Contains(text, "Unknown server") {

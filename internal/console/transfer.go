@@ -19,7 +19,6 @@ func importPage(r *request) (*page, error) {
 		return nil, err
 	}
 	p := newPage("import", "Import jobs", "tubes", tube)
-	p.Curl = r.curl("POST /tubes/{tube}/import", &admin.OfTube{Tube: tube}, " -H 'Content-Type: application/x-ndjson' --data-binary @jobs.ndjson")
 	return p, nil
 }
 

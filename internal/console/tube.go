@@ -1,14 +1,11 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/op"
@@ -124,7 +121,7 @@ func tubePage(r *request) (*page, error) {
 	}
 	v.All = bulkTarget{Tube: name, State: v.State, Count: countOf(&v.Tube.Jobs, v.State), Dead: haveOrigin(jobs.Jobs)}
 	p := newPage("tube", name, "tubes", v)
-	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
+	p.Me = me
 	if r.FormValue("state") == "" {
 		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor"), "span", r.FormValue("span")) // preserves the state of the page
 	}
@@ -160,7 +157,6 @@ func (r *request) tubeGone(name string) *page {
 	v.Name, v.Link = name, r.tubeLink(name, "")
 	p := newPage("tube", name, "tubes", v)
 	p.status, p.shape = http.StatusNotFound, []string{"gone"}
-	p.Curl = r.curl("GET /tubes/{tube}", &admin.OfTube{Tube: name})
 	return p
 }
 
@@ -192,8 +188,7 @@ func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 	}
 }
 
-// A putView is the page that puts a job. It contains the fields of its form, which can be
-// copied from an existing job.
+// A putView is the page that puts a job: the fields of its form.
 type putView struct {
 	url.Values
 	Problem string // reason why the job was not put
@@ -208,23 +203,6 @@ func putPage(r *request) (*page, error) {
 		return nil, err
 	}
 	form := url.Values{"tube": {tube}, "priority": {"1024"}, "ttr": {"60"}, "delay": {"0"}}
-	if from := r.FormValue("from"); from != "" {
-		j, err := r.job(from)
-		if err != nil {
-			return nil, err
-		}
-		form.Set("from", from)
-		form.Set("priority", fmt.Sprint(j.Priority))
-		form.Set("ttr", fmt.Sprint(j.TTR))
-		body := j.Bytes()
-		if body == nil {
-			return nil, problemf(http.StatusForbidden, "You cannot duplicate this job, because you cannot see its body here.")
-		}
-		if form.Set("body", string(body)); !fitsField(body) {
-			form.Set("base64", "yes")
-			form.Set("body", base64.StdEncoding.EncodeToString(body))
-		}
-	}
 	return r.putForm(form, ""), nil
 }
 
@@ -233,21 +211,8 @@ func (r *request) putForm(form url.Values, problem string) *page {
 	tube := form.Get("tube")
 	p := newPage("put", "Put a job", "tubes", &putView{form, problem})
 	p.Me = r.meOn(tube)
-	if len(form.Get("body")) <= shownBody {
-		p.Curl = r.curls(&putting, []string{tube}, form)
-	} else {
-		p.Curl = r.curl("POST /tubes/{tube}/jobs", &admin.OfTube{Tube: tube}, " -H 'Content-Type: application/json' -d @job.json")
-	}
 	if problem != "" {
 		p.status = http.StatusUnprocessableEntity
 	}
 	return p
 }
-
-// fitsField reports whether a field of a form preserves a body. HTML forms have no NUL
-// and only one kind of line end.
-func fitsField(body []byte) bool { return utf8.Valid(body) && !bytes.ContainsAny(body, "\x00\r") }
-
-// shownBody is the maximum size of a body that is part of a command. Commands read larger
-// bodies from a file.
-const shownBody = 4 << 10

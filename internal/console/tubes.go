@@ -187,7 +187,6 @@ func tubesPage(r *request) (*page, error) {
 	}
 	v.All, v.Usual = offeredColumns(v.Chosen), withQuery(r.site.Base+"tubes", "sort", get.Get("sort"), "q", v.Q, "has", v.Has)
 	p := newPage("tubes", "Tubes", "tubes", v)
-	p.Curl = r.curl("GET /tubes", in)
 	return p, nil
 }
 

@@ -30,6 +30,5 @@ func workingPage(r *request) (*page, error) {
 	}
 	v.lists(r.jobList("working", rows, nil), found.Next)
 	p := newPage("working", "Working", "working", v)
-	p.Curl = r.curl("GET /reserved", in)
 	return p, nil
 }

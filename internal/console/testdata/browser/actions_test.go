@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -244,30 +243,6 @@ func TestHostileNames(t *testing.T) {
 		until(t, ctx, "!!document.querySelector('main') && !document.querySelector('#help').hidden")
 		if eval[bool](t, ctx, "!!window.bad || document.querySelectorAll('main img, main script, header img, header script').length > 0") {
 			t.Errorf("%s runs or shows hostile input", path)
-		}
-	}
-}
-
-// A job that is put again from its form has the same body, although browsers change line
-// ends.
-func TestPutAgain(t *testing.T) {
-	s := start(t)
-	ctx := browse(t)
-	for i, body := range []string{"first\nsecond\n", "\n\nlate\n", "\r\nof Windows\r", "a:1:{s:4:\"\x00*\x00a\";i:1;}", "", "\xff\xfe", "</textarea>&amp;\t "} {
-		s.put("mail", body, 1)
-		from, again := 2*i+1, 2*i+2
-		do(t, ctx, visit(s.url(fmt.Sprintf("tube/mail/put?from=%d", from))))
-		until(t, ctx, "!document.querySelector('#help').hidden")
-		eval[any](t, ctx, "document.querySelector('main form button.go').click()")
-		until(t, ctx, fmt.Sprintf("document.querySelector('.note')?.textContent.startsWith('Job %d was put into mail.')", again))
-		r, err := http.Get(fmt.Sprintf("http://%s/api/v1/jobs/%d/body", s.admin, again))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(r.Body)
-		r.Body.Close()
-		if err != nil || string(got) != body {
-			t.Errorf("%q, put again, is %q: %v", body, got, err)
 		}
 	}
 }

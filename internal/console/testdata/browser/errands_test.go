@@ -125,9 +125,9 @@ func TestErrands(t *testing.T) {
 			h.press("g", "a")
 			until(h.t, h.ctx, "location.pathname.endsWith('/activity')")
 			h.press("f")
-			h.write("main [data-search]", "moved news")
+			h.write("main [data-search]", "move news")
 			h.press("\r")
-		}, shows("moved 59 jobs of news")},
+		}, shows("end task count 59 do move")},
 	} {
 		do(t, ctx, visit(s.url(errand.from)))
 		h := &hand{t: t, ctx: ctx}

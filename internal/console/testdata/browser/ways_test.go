@@ -109,8 +109,8 @@ func TestShowRows(t *testing.T) {
 	s.put("mail", "x", 12)
 	ctx := browse(t)
 	do(t, ctx, visit(s.url("tube/mail")))
-	until(t, ctx, "document.querySelector('#live[data-on]')")
-	eval[any](t, ctx, "void (document.querySelector('main details.curl').open = true)")
+	until(t, ctx, "document.querySelector('#live[data-on]') && document.querySelector('figure details')") // charts need some samples
+	eval[any](t, ctx, "void (document.querySelector('figure details').open = true)")
 	s.put("mail", "y", 1)
 	until(t, ctx, "document.querySelector('#moved')")
 	eval[any](t, ctx, selectAll)
