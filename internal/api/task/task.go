@@ -1,11 +1,12 @@
 // Package task runs changes of many jobs that continue after the reply to their request.
 //
-// A request starts a task if fewer than four run. The start is recorded in the audit, and a goroutine does the work.
-// The work first collects the jobs, and then changes each of them, in turns that leave
-// time for clients. It updates the state of the task, which clients can read at once or
-// at the end. A client that cancels a task waits for its end. A task ends as done, failed
-// or cancelled, which is recorded as well. The last hundred finished tasks are kept.
-// Changes of a cancelled task remain. No task survives the process.
+// A request starts a task if fewer than four run. The start is recorded in the audit, and
+// a goroutine does the work. The work first collects the jobs, and then changes each of
+// them, in turns that leave time for clients. It updates the state of the task, which
+// clients can read at once or at the end. A client that cancels a task waits for its end.
+// A task ends as done, failed or cancelled, which is recorded as well. The last hundred
+// finished tasks are kept. Changes of a cancelled task remain. No task survives the
+// process.
 //
 // Package api defines the work; the Runner does not depend on it.
 package task
