@@ -1,13 +1,11 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,9 +20,9 @@ type action struct {
 	Danger bool     // whether it loses data
 	Many   bool     // whether it acts on the jobs of a tube in a state
 	fields []string // fields of its form
-	done   string   // participle for the note
-	Asks   string   // the question; the default consists of the verb and the subject
-	means  string   // the effect; see forms
+	done   string   // result for the note
+	Asks   string   // the question; the default is the verb and the subject
+	Means  string   // the effect
 	States []string // allowed states of the jobs; the first with jobs is the default
 
 	route string            // route of the operation
@@ -47,18 +45,18 @@ const (
 )
 
 const (
-	kickMeans    = "[It becomes|They become] ready at once."
-	buryMeans    = "Workers cannot reserve [it|them] until someone kicks [it|them]. A worker that holds [it|such a job] loses it."
-	releaseMeans = "[It is|They are] taken from the worker that holds [it|them]."
-	changeMeans  = "Empty fields stay unchanged. A new delay starts now; 0 makes [the job|the jobs] ready."
-	deleteMeans  = "[A deleted job|Deleted jobs] cannot be restored."
-	redriveMeans = "[It returns|They return] to the tube where [it|they] failed, with as many attempts again."
+	kickMeans    = "Kicked jobs become ready at once."
+	buryMeans    = "Workers cannot reserve buried jobs until someone kicks them. A worker that holds such a job loses it."
+	releaseMeans = "Released jobs are taken from their workers."
+	changeMeans  = "Empty fields stay unchanged. A new delay starts now; 0 makes jobs ready."
+	deleteMeans  = "Deleted jobs cannot be restored."
+	redriveMeans = "Jobs return to the tube where they failed, with as many attempts again."
 )
 
 // actions is the table of actions, by their names in forms.
 var actions = map[string]action{
 	"pause-tube": {Verb: "Pause", on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{},
-		means: "Workers get no jobs from [it|them] until then. New jobs are still accepted."},
+		Means: "Workers get no jobs until then. New jobs are still accepted."},
 	"resume-tube":  {Verb: "Resume", on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
 	"kick-tube":    bulk("Kick", "kicked", "kick", kickMeans, "buried delayed"),
 	"bury-jobs":    bulk("Bury", "buried", "bury", buryMeans, "ready delayed reserved"),
@@ -67,49 +65,38 @@ var actions = map[string]action{
 	"clear-tube":   bulk("Delete", "deleted", "delete", deleteMeans, "buried ready delayed"),
 	"move-jobs":    bulk("Move", "moved", "move", "", "buried ready delayed", "to"),
 	"change-jobs":  bulk("Change", "changed", "change", changeMeans, "ready delayed buried", "priority", "delay", "ttr"),
-	"put-job":      {Verb: "Put", on: aTube, fields: []string{"priority", "delay", "ttr"}, done: "put", route: "POST /tubes/{tube}/jobs", in: admin.PutJob{}},
-	"kick-job":     {Verb: "Kick", on: aJob, done: "kicked", route: "POST /jobs/{job}/kick", in: admin.OfJob{}, means: kickMeans},
-	"bury-job":     {Verb: "Bury", on: aJob, done: "buried", route: "POST /jobs/{job}/bury", in: admin.BuryJob{}, means: buryMeans},
-	"release-job":  {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", route: "POST /jobs/{job}/release", in: admin.ReleaseJob{}, means: releaseMeans},
-	"redrive-job":  {Verb: "Redrive", on: aJob, done: "redriven", route: "POST /jobs/{job}/redrive", in: admin.OfJob{}, means: redriveMeans},
-	"delete-job":   {Verb: "Delete", on: aJob, Danger: true, done: "deleted", route: "DELETE /jobs/{job}", in: admin.OfJob{}, means: deleteMeans},
-	"change-job":   {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", route: "PATCH /jobs/{job}", in: admin.ChangeJob{}, means: changeMeans},
+	"put-job":      {Verb: "Put", on: aTube, fields: []string{"priority", "delay", "ttr"}, done: "has a new job", route: "POST /tubes/{tube}/jobs", in: admin.PutJob{}},
+	"kick-job":     {Verb: "Kick", on: aJob, done: "kicked", route: "POST /jobs/{job}/kick", in: admin.OfJob{}, Means: kickMeans},
+	"bury-job":     {Verb: "Bury", on: aJob, done: "buried", route: "POST /jobs/{job}/bury", in: admin.BuryJob{}, Means: buryMeans},
+	"release-job":  {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", route: "POST /jobs/{job}/release", in: admin.ReleaseJob{}, Means: releaseMeans},
+	"redrive-job":  {Verb: "Redrive", on: aJob, done: "redriven", route: "POST /jobs/{job}/redrive", in: admin.OfJob{}, Means: redriveMeans},
+	"delete-job":   {Verb: "Delete", on: aJob, Danger: true, done: "deleted", route: "DELETE /jobs/{job}", in: admin.OfJob{}, Means: deleteMeans},
+	"change-job":   {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", route: "PATCH /jobs/{job}", in: admin.ChangeJob{}, Means: changeMeans},
 	"copy-job": {Verb: "Copy", on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", route: "POST /jobs/{job}/copy", in: admin.CopyJob{},
-		means: "This creates a new job with the same body. The original stays unchanged."},
+		Means: "This creates a new job with the same body. The original stays unchanged."},
 	"move-job":    {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", route: "POST /jobs/{job}/move", in: admin.MoveJob{}},
-	"cancel-task": {Verb: "Stop", on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, means: "Changes that it has made stay."},
+	"cancel-task": {Verb: "Stop", on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, Means: "Changes that it has made stay."},
 	"close-connection": {Verb: "Close", on: aConnection, Danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{},
-		means: "Jobs held by [it|them] become ready again. Clients can reconnect."},
+		Means: "Held jobs become ready again. Clients can reconnect."},
 	"run-schedule": {Verb: "Run", on: aSchedule, done: "has put its job", route: "POST /schedules/{schedule}/run", in: admin.OfSchedule{},
-		means: "This puts its job now. The other runs stay unchanged."},
-	"pause-schedule":  {Verb: "Pause", on: aSchedule, done: "paused", route: "POST /schedules/{schedule}/pause", in: admin.OfSchedule{}, means: "It puts no jobs until you resume it."},
-	"resume-schedule": {Verb: "Resume", on: aSchedule, done: "resumed", route: "POST /schedules/{schedule}/resume", in: admin.OfSchedule{}, means: "Runs during the pause do not count as missed."},
-	"remove-schedule": {Verb: "Remove", on: aSchedule, Danger: true, done: "removed", route: "DELETE /schedules/{schedule}", in: admin.OfSchedule{}, means: "Its jobs remain."},
-	"lead": {Verb: "Transfer", on: aMember, fields: []string{"member"}, route: "POST /cluster/transfer", in: admin.TransferLead{},
-		means: "Clients normally keep their connections and jobs."},
-	"rewrite-journal": {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}, Asks: "Rewrite the journal?",
-		means: "This reclaims disk space. The server keeps running."},
-	"drain": {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}, Asks: "Drain the server?",
-		means: "The server rejects new jobs with DRAINING. All other commands work."},
-	"undrain": {Verb: "Accept jobs", on: theServer, done: "accepting jobs again", route: "POST /undrain", in: admin.None{}, Asks: "Accept new jobs again?"},
+		Means: "This puts its job now. The other runs stay unchanged."},
+	"pause-schedule":  {Verb: "Pause", on: aSchedule, done: "paused", route: "POST /schedules/{schedule}/pause", in: admin.OfSchedule{}, Means: "It puts no jobs until you resume it."},
+	"resume-schedule": {Verb: "Resume", on: aSchedule, done: "resumed", route: "POST /schedules/{schedule}/resume", in: admin.OfSchedule{}, Means: "Runs during the pause do not count as missed."},
+	"remove-schedule": {Verb: "Remove", on: aSchedule, Danger: true, done: "removed", route: "DELETE /schedules/{schedule}", in: admin.OfSchedule{}, Means: "Its jobs remain."},
+	"lead": {Verb: "Transfer", on: aMember, fields: []string{"member"}, done: "leads", route: "POST /cluster/transfer", in: admin.TransferLead{},
+		Means: "Clients normally keep their connections and jobs."},
+	"rewrite-journal": {Verb: "Rewrite", on: theServer, done: "is rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}, Asks: "Rewrite the journal?",
+		Means: "This reclaims disk space. The server keeps running."},
+	"drain": {Verb: "Drain", on: theServer, done: "is draining", route: "POST /drain", in: admin.None{}, Asks: "Drain the server?",
+		Means: "The server rejects new jobs with DRAINING. All other commands work."},
+	"undrain": {Verb: "Accept jobs", on: theServer, done: "is accepting jobs again", route: "POST /undrain", in: admin.None{}, Asks: "Accept new jobs again?"},
 }
 
 // bulk returns an action on the jobs of a tube in a state: all, or only those that match
 // a search.
 func bulk(verb, done, do, means, states string, fields ...string) action {
 	return action{Verb: verb, on: aTube, Many: true, Danger: do == "delete", fields: append([]string{"state", "count"}, fields...), done: done,
-		means: means, States: strings.Fields(states), route: "POST /tubes/{tube}/tasks", in: admin.StartTask{}, set: map[string]string{"do": do}}
-}
-
-var alternatives = regexp.MustCompile(`\[([^|\]]*)\|([^\]]*)\]`)
-
-// forms chooses between the singular and the plural forms of a text, which are written as
-// [it|them].
-func forms(text string, n uint64) string {
-	if n == 1 {
-		return alternatives.ReplaceAllString(text, "$1")
-	}
-	return alternatives.ReplaceAllString(text, "$2")
+		Means: means, States: strings.Fields(states), route: "POST /tubes/{tube}/tasks", in: admin.StartTask{}, set: map[string]string{"do": do}}
 }
 
 // input returns the operation's input for a target, from the values of a form.
@@ -224,16 +211,8 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 			sum.why = inWords(err)
 		}
 	}
-	one := a.outcome(v, targets, &sum)
-	if state := stateAfter[a.Verb]; a.Many && len(targets) == 1 && !one.Bad && state != "" {
-		one.Link = r.tubeLink(cmp.Or(v.Get("to"), targets[0]), cmp.Or(v.Get(state), state))
-	}
-	return one
+	return a.outcome(v, targets, &sum)
 }
-
-// stateAfter contains the state of jobs after a bulk action, or the form field with that
-// state.
-var stateAfter = map[string]string{"Kick": "ready", "Bury": "buried", "Release": "ready", "Move": "state"}
 
 // taskPatience is the number of seconds that a page waits for a task to end.
 const taskPatience = 1
@@ -271,37 +250,25 @@ type outcome struct {
 
 // outcome returns the note about an action.
 func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
-	var text string
-	what := string(a.on)
-	failed := sum.why != ""
+	name := string(a.on)
+	what := plural(sum.done, name, name+"s")
+	if len(targets) == 1 {
+		what = name + " " + targets[0]
+	}
 	one := note{Tasks: sum.running, Job: sum.id}
-	switch do := v.Get("do"); {
+	switch {
 	case a.Many:
-		text = sum.ofJobs(a)
-	case do == "put-job" && !failed:
-		text = fmt.Sprintf("Job %d was put into %s.", sum.id, targets[0])
-	case do == "copy-job" && len(targets) == 1 && !failed:
-		text = fmt.Sprintf("Job %d is a copy of job %s, in %s.", sum.id, targets[0], v.Get("to"))
-	case a.on == aMember && !failed:
-		text = "Leadership was transferred."
-	case a.on == theServer && !failed:
-		text = fmt.Sprintf("The server is %s.", a.done)
-	case len(targets) == 1 && !failed:
-		text = fmt.Sprintf("%s %s %s%s.", sentenceCase(what), targets[0], a.done, pausedUntil(v.Get("seconds")))
+		one.Text = sum.ofJobs(a)
 	case sum.done > 0:
-		text = fmt.Sprintf("%s %s%s.", plural(sum.done, what, what+"s"), a.done, pausedUntil(v.Get("seconds")))
+		one.Text = sentence(strings.TrimSpace(what) + " " + a.done + pausedUntil(v.Get("seconds")))
 	}
-	if one.Text = text; !failed {
+	switch {
+	case sum.why == "":
 		return one
-	}
-	if sum.done == 0 && sum.jobs == 0 {
+	case sum.done == 0 && sum.jobs == 0:
 		return note{Text: sum.why, Bad: true, Nothing: true}
 	}
-	why := sum.why
-	if len(targets) > 1 {
-		why = fmt.Sprintf("%s failed: %s", plural(uint64(len(targets))-sum.done, what, what+"s"), why)
-	}
-	return note{Text: strings.TrimSpace(text + " " + why), Bad: true}
+	return note{Text: fmt.Sprintf("%s %s failed: %s", one.Text, plural(uint64(len(targets))-sum.done, name, name+"s"), sum.why), Bad: true}
 }
 
 // ofJobs returns the text about an action on many jobs.

@@ -100,23 +100,10 @@ var durationFields = []string{"seconds", "delay", "ttr"}
 // untilResumed is the longest pause in seconds: longer than any user waits.
 const untilResumed = 1<<32 - 1
 
-var (
-	durationWords = regexp.MustCompile(`^(\s*[0-9.]+\s*(s|sec|secs|seconds?|m|mins?|minutes?|h|hours?|d|days?))+\s*$`)
-	unitWord      = regexp.MustCompile(`([smhd])[a-z]*`)
-	clockTime     = regexp.MustCompile(`^(?:until )?([0-9]{1,2}:[0-9]{2})(?: ?utc)?$`)
-)
+var clockTime = regexp.MustCompile(`^(?:until )?([0-9]{1,2}:[0-9]{2})(?: ?utc)?$`)
 
-// shortUnits converts "10 min" to 10m, for package duration. It leaves other texts
-// unchanged.
-func shortUnits(text string) string {
-	if short := strings.ToLower(text); durationWords.MatchString(short) {
-		return unitWord.ReplaceAllString(strings.Join(strings.Fields(short), ""), "$1")
-	}
-	return text
-}
-
-// inSeconds converts texts such as "10 min", "1h", "until resumed", or "9:00" for the
-// next 09:00 in UTC, to seconds. Other texts stay unchanged, so that the API reports the
+// inSeconds converts texts such as "10m", "until resumed", or "9:00" for the next 09:00
+// in UTC, to seconds. Other texts stay unchanged, so that the API reports the
 // error.
 func inSeconds(text string) string {
 	lower := strings.ToLower(text)
@@ -128,7 +115,7 @@ func inSeconds(text string) string {
 			return strconv.FormatInt(int64((left+time.Second-1)/time.Second), 10)
 		}
 	}
-	if d, err := durations.Parse(shortUnits(text)); err == nil && d%time.Second == 0 {
+	if d, err := durations.Parse(strings.ReplaceAll(lower, " ", "")); err == nil && d%time.Second == 0 {
 		return strconv.FormatInt(int64(d/time.Second), 10)
 	}
 	return text

@@ -2,14 +2,12 @@ package console
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // typedAbove is the number of jobs above which the user must type the name of the tube to
@@ -28,7 +26,6 @@ type confirmation struct {
 	Back    string
 	Values  url.Values
 	Q       string     // search for the affected jobs; empty means all
-	Search  string     // Q in words
 	Job     *admin.Job // the only target
 	First   *admin.Job // first of the affected jobs
 	Problem string     // why the action was not done, with the values that were sent
@@ -40,17 +37,12 @@ func (c *confirmation) Takes(field string) bool { return slices.Contains(c.field
 // Name returns the name of the form field with the targets.
 func (c *confirmation) Name() string { return string(c.on) }
 
-// Means returns the effect of the action.
-func (c *confirmation) Means() string {
-	n := uint64(len(c.Targets))
-	if c.Many && (c.Count != 1 || !c.Known || c.Q != "") {
-		n = 2
+// Redrives returns the origin of the first job, if the action kicks it where it is.
+func (c *confirmation) Redrives() string {
+	if c.First == nil || !strings.HasPrefix(c.Do, "kick") {
+		return ""
 	}
-	text := forms(c.means, n)
-	if dead := c.First; dead != nil && dead.Origin != "" && strings.HasPrefix(c.Do, "kick") {
-		text += fmt.Sprintf(" Kicked jobs wait in %s. To return them to %s, where they failed, use Redrive.", dead.Tube, dead.Origin)
-	}
-	return text
+	return c.First.Origin
 }
 
 func confirmPage(r *request) (*page, error) {
@@ -77,10 +69,6 @@ func confirmPage(r *request) (*page, error) {
 		if strings.ContainsAny(c.Q, "\x00\r\n") { // a browser would send a different search, which could match other jobs
 			return nil, problemf(http.StatusBadRequest, "The search contains a line break or a NUL, which forms cannot send. Use the API.")
 		}
-		if asked, err := query.Parse(c.Q); err == nil && c.Q != "" {
-			asked.Tubes, asked.States = nil, nil // the question contains them
-			c.Search = strings.Join(asked.Words(), " and ")
-		}
 		c.First = r.firstOf(targets[0], c.State)
 	}
 	if c.on == aJob {
@@ -105,7 +93,7 @@ func confirmPage(r *request) (*page, error) {
 		}
 	}
 	if c.Takes("seconds") && !c.Values.Has("seconds") {
-		c.Values.Set("seconds", "1 h")
+		c.Values.Set("seconds", "1h")
 	}
 	return newPage("confirm", c.Verb, "", c), nil
 }

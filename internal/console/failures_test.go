@@ -38,7 +38,7 @@ func TestFailuresPage(t *testing.T) {
 	if found := r.page(200, link(`href="([^"]*)" title="Show these jobs">Timeout`)); len(jobLink.FindAllString(found, -1)) != 2 {
 		t.Error(found)
 	}
-	if ask := r.page(200, link(`href="([^"]*do=kick-tube[^"]*)"`)); !strings.Contains(ask, "whose reason is Timeout: * s") || !strings.Contains(ask, "The jobs that match, out of <b>3</b> buried now") {
+	if ask := r.page(200, link(`href="([^"]*do=kick-tube[^"]*)"`)); !strings.Contains(ask, "that match tube:mail state:buried reason=") || !strings.Contains(ask, "The jobs that match, out of <b>3</b> buried now") {
 		t.Error(ask)
 	}
 }

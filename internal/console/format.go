@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ var functions = template.FuncMap{
 	"hint": hint, "policyLink": policyLink, "plainly": func(text string) string { return strings.ReplaceAll(text, "`", "") }, "sections": func() []string { return sections },
 	"zero": zeroClass, "visible": decode.Visible, "moment": moment, "clock": clock, "took": func(seconds float64) string { return time.Duration(seconds * 1e9).String() }, "has": slices.Contains[[]string], "pathEscape": op.Segment, "queryEscape": url.QueryEscape,
 	"since": since, "at": at, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
-	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "capital": sentenceCase, "spaced": spaced, "add": func(a, b int) int { return a + b }, "dict": dict,
+	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "capital": sentenceCase, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
 
 // hint explains an action to users of other queues.
@@ -206,8 +205,3 @@ func sentence(text string) string {
 	}
 	return string(first) + strings.TrimSuffix(text[n:], ".") + "."
 }
-
-// spaced groups the digits of numbers in a text, as in the other numbers on a page.
-func spaced(text string) string { return thousands.ReplaceAllString(text, "\u202f$1") }
-
-var thousands = regexp.MustCompile(`\b,([0-9]{3})\b`)

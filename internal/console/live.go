@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -17,8 +16,7 @@ import (
 )
 
 const (
-	maxStreams = 24 // maximum number of streams; other browsers poll every few seconds
-	ownStreams = 12 // maximum number per identity and address: more tabs than a browser has connections
+	maxStreams = 24 // other browsers poll every few seconds
 	liveStep   = time.Second
 	writeTime  = 10 * time.Second // time limit for writing an event
 )
@@ -31,10 +29,7 @@ type publisher struct {
 	close   context.CancelFunc // ends all streams
 	making  sync.Mutex
 	shared  ttlCache[view, *liveValues]
-
-	mu      sync.Mutex
-	streams int
-	ofWhom  map[string]int // number of streams by identity and address
+	streams chan struct{} // an element for each stream
 }
 
 // A view is a page as seen by one identity.
@@ -44,34 +39,13 @@ type view struct {
 }
 
 func newPublisher(c *Console) *publisher {
-	p := &publisher{console: c, ofWhom: make(map[string]int), shared: ttlCache[view, *liveValues]{forgets: true, made: make(map[view]dated[*liveValues])}}
+	p := &publisher{console: c, streams: make(chan struct{}, maxStreams), shared: ttlCache[view, *liveValues]{forgets: true, made: make(map[view]dated[*liveValues])}}
 	p.open, p.close = context.WithCancel(context.Background())
 	return p
 }
 
-// enter counts a stream. It returns false if there are too many streams.
-func (p *publisher) enter(r *request) (leave func(), ok bool) {
-	client, _, _ := net.SplitHostPort(r.RemoteAddr)
-	whom := r.who.Name() + " " + client
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.streams == maxStreams || p.ofWhom[whom] == ownStreams {
-		return nil, false
-	}
-	p.streams++
-	p.ofWhom[whom]++
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.streams--
-		if p.ofWhom[whom]--; p.ofWhom[whom] == 0 {
-			delete(p.ofWhom, whom)
-		}
-	}, true
-}
-
-// latest returns the values of a page, which are at most as old as its lists. It returns
-// an error if the identity of the viewer has changed; the browser then reconnects.
+// latest returns the values of a page, at most as old as its lists. It returns an error
+// if the identity of the viewer has changed; the browser then reconnects.
 func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error) {
 	if who, known := p.console.opt.Identify(r.Request); !known || who != r.who {
 		return nil, errUnknown
@@ -165,13 +139,14 @@ func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 		http.Error(w, "this page has no stream", http.StatusBadRequest)
 		return
 	}
-	leave, ok := c.live.enter(r)
-	if !ok {
+	select {
+	case c.live.streams <- struct{}{}:
+		defer func() { <-c.live.streams }()
+	default:
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "too many streams; reload the page instead", http.StatusServiceUnavailable)
 		return
 	}
-	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	c.live.stream(w, r, makePage)
 }

@@ -13,8 +13,7 @@ type note struct {
 
 	Nothing bool // the action changed nothing
 
-	Job  uint64 // job that the note links to; 0 means none
-	Link string // link to the changed jobs; empty means none
+	Job uint64 // job that the note links to; 0 means none
 }
 
 // notes keeps notes until pages show them. The URL contains only a random word, so that a

@@ -30,9 +30,6 @@ type attention struct {
 	Link, Do string
 }
 
-// Says returns the text of the finding, with numbers formatted as in the console.
-func (a *attention) Says() string { return spaced(a.Text) }
-
 const (
 	chartPoints     = 100
 	shownFindings   = 8

@@ -241,7 +241,7 @@ func inWords(err error) string {
 	}
 	if name, rest, ok := strings.Cut(text, ": "); ok && fieldNames[name] != "" {
 		if slices.Contains(durationFields, name) {
-			rest = "enter a time such as 30 s, 10 min, 1 h or 2 d"
+			rest = "enter a time such as 30s, 10m, 1h or 2d"
 		}
 		text = fieldNames[name] + ": " + strings.Replace(rest, "want", "enter", 1)
 	}

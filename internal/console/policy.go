@@ -122,8 +122,6 @@ func setPolicy(r *request) (*page, error) {
 		case row.Now == row.Was:
 		case row.Now == "":
 			in.Unset = append(in.Unset, row.Name)
-		case strings.Contains(row.Takes, "duration"):
-			in.Set[row.Name] = shortUnits(row.Now)
 		default:
 			in.Set[row.Name] = row.Now
 		}

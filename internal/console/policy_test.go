@@ -72,7 +72,7 @@ func TestWrongPolicy(t *testing.T) {
 			t.Errorf("%d, without %s: %s", w.Code, want, w.Body)
 		}
 	}
-	w = r.send("POST", "/console/tube/mail/policy", url.Values{"pattern": {"mail"}, "now-ttl": {"2 days"}, "now-max-attempts": {"3"}})
+	w = r.send("POST", "/console/tube/mail/policy", url.Values{"pattern": {"mail"}, "now-ttl": {"2d"}, "now-max-attempts": {"3"}})
 	r.in(func(e *engine.Engine, _ int64) {
 		if got := e.SetPolicyOf("mail"); w.Code != 303 || got != "max-attempts=3\nttl=2d\n" {
 			t.Errorf("%d: %q is set", w.Code, got)

@@ -3,11 +3,9 @@ package console
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -94,38 +92,26 @@ func (s *Sessions) has(r *http.Request) bool {
 }
 
 // begin opens a session and returns the secret of its cookie. If there are too many
-// sessions, it closes the least recently used session of the token with the most
-// sessions. So a token never closes the sessions of other tokens.
+// sessions, it closes the least recently used one.
 func (s *Sessions) begin(token string) (secret string) {
 	secret = rand.Text() + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	of := map[string]int{token: 1} // number of sessions by token
+	var oldest [sha256.Size]byte
+	since := now
 	for key, one := range s.open {
 		if one.isOver(now) {
 			delete(s.open, key)
-		} else {
-			of[one.token]++
-		}
-	}
-	if len(s.open) >= maxSessions {
-		delete(s.open, s.oldest(of))
-	}
-	s.open[sha256.Sum256([]byte(secret))] = &session{token: token, opened: now, used: now}
-	return secret
-}
-
-// oldest returns the least recently used session of the tokens with the most sessions.
-func (s *Sessions) oldest(of map[string]int) (oldest [sha256.Size]byte) {
-	most := slices.Max(slices.Collect(maps.Values(of)))
-	var since time.Time
-	for key, one := range s.open {
-		if of[one.token] == most && (since.IsZero() || one.used.Before(since)) {
+		} else if !one.used.After(since) {
 			oldest, since = key, one.used
 		}
 	}
-	return oldest
+	if len(s.open) >= maxSessions {
+		delete(s.open, oldest)
+	}
+	s.open[sha256.Sum256([]byte(secret))] = &session{token: token, opened: now, used: now}
+	return secret
 }
 
 // end ends the session of a request.

@@ -27,7 +27,7 @@ func TestWithoutScript(t *testing.T) {
 	step(chromedp.Navigate("http://"+s.admin+"/"), chromedp.SendKeys("input[name=token]", testToken), chromedp.Click("main button"), chromedp.WaitReady(".strip"))
 	step(chromedp.SetValue("select[name=theme]", "dark"), chromedp.Click("#theme button"), chromedp.WaitReady("html[data-theme=dark]"))
 	step(chromedp.Navigate(s.url("tube/mail/put")), chromedp.SendKeys("[name=body]", "by hand"), chromedp.Click("main form button"))
-	shows("Job 1 was put into mail.")
+	shows("Tube mail has a new job.")
 	step(chromedp.Navigate(s.url("tube/mail/import")), chromedp.SetUploadFiles("input[type=file]", []string{file}), chromedp.Click("main form button"))
 	shows("2 jobs")
 	step(chromedp.Navigate(s.url("tubes")), chromedp.SendKeys("main input[name=q]", "ma*"), chromedp.Click("main form[role=search] button"), chromedp.WaitReady("main input[name=q][value='ma*']"), chromedp.WaitReady("a.tube[href='/console/tube/mail']"))
@@ -57,7 +57,7 @@ func TestKeyboardOnly(t *testing.T) {
 		keys(body)
 		tabTo(t, ctx, "main form button")
 		keys("\r")
-		until(t, ctx, "document.querySelector('.note')?.textContent.startsWith('Job "+string(rune('1'+job))+" was put into mail.') && !document.querySelector('#help').hidden")
+		until(t, ctx, "document.querySelector('.note')?.textContent.endsWith('Open job "+string(rune('1'+job))+"') && !document.querySelector('#help').hidden")
 		if job < 2 {
 			tabTo(t, ctx, "a[href$='/put']")
 			keys("\r")

@@ -136,7 +136,7 @@ func TestNoteStays(t *testing.T) {
 	until(t, ctx, "document.querySelector('#live[data-on]') && document.querySelectorAll('.jobs tbody tr').length == 1")
 	s.put("mail", "y", 1)
 	until(t, ctx, "document.querySelectorAll('.jobs tbody tr').length == 2")
-	if got := eval[string](t, ctx, "document.querySelector('main > .note')?.textContent ?? ''"); got != "Job 1 was put into mail. Open job 1" {
+	if got := eval[string](t, ctx, "document.querySelector('main > .note')?.textContent ?? ''"); got != "Tube mail has a new job. Open job 1" {
 		t.Errorf("the note is %q", got)
 	}
 }
