@@ -21,7 +21,7 @@ var functions = template.FuncMap{
 	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].Danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
 	"hint": hint, "policyLink": policyLink, "plainly": func(text string) string { return strings.ReplaceAll(text, "`", "") }, "sections": func() []string { return sections },
 	"zero": zeroClass, "visible": decode.Visible, "moment": moment, "clock": clock, "took": func(seconds float64) string { return time.Duration(seconds * 1e9).String() }, "has": slices.Contains[[]string], "pathEscape": op.Segment, "queryEscape": url.QueryEscape,
-	"since": since, "at": at, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
+	"since": since, "at": at, "when": when, "isPast": isPast, "mean": meanText, "list": func(all ...string) []string { return all },
 	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "capital": sentenceCase, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
 

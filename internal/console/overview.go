@@ -66,7 +66,7 @@ func overviewPage(r *request) (*page, error) {
 			return err
 		},
 		func() (err error) {
-			o.Tubes, err = r.tubeTable(&admin.ListTubes{Sort: defaultTubeSort, Limit: overviewTubes}, nil)
+			o.Tubes, err = r.tubeTable(&admin.ListTubes{Sort: defaultTubeSort, Limit: overviewTubes})
 			return err
 		},
 		func() (err error) {

@@ -48,7 +48,7 @@ func TestServers(t *testing.T) {
 	far.put("mail", "x")
 	far.talk("watch mail", "reserve-job 2")
 	const base = "/console/s/far/"
-	for _, path := range []string{"", "tubes", "tubes?sort=-attention&cols=total,size", "tube/mail", "tube/mail?state=buried", "tube/mail?state=reserved", "tube/none", "job/1", "job/2", "job/99", "activity", "server",
+	for _, path := range []string{"", "tubes", "tubes?sort=-attention", "tube/mail", "tube/mail?state=buried", "tube/mail?state=reserved", "tube/none", "job/1", "job/2", "job/99", "activity", "server",
 		"working", "failures", "connections", "search?q=n+tube:mail", "tube/mail/import", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
 		w := own.send("GET", base+path, nil)
 		text := w.Body.String()

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +19,10 @@ type tubeTable struct {
 
 // A tubeColumn is a column that the table can have.
 type tubeColumn struct {
-	Name string
+	name string
 	column
-	Usual  bool // whether it is shown by default
-	Chosen bool
-	cell   func(t *admin.Tube) cell
+	usual bool // it is shown in every order; others are shown in their own
+	cell  func(t *admin.Tube) cell
 }
 
 // paused returns the time until the end of a pause.
@@ -71,28 +69,19 @@ func oldestReady(t *admin.Tube) cell {
 
 // tubeColumns contains the columns after the name, in order.
 var tubeColumns = []tubeColumn{
-	{"ready", column{Title: "Ready", sort: "-ready"}, true, false, count(func(t *admin.Tube) uint64 { return t.Jobs.Ready })},
-	{"urgent", column{Title: "Urgent", Hint: "Ready jobs with a priority below 1024", sort: "-urgent"}, false, false, count(func(t *admin.Tube) uint64 { return t.Urgent })},
-	{"reserved", column{Title: "Reserved", sort: "-reserved"}, true, false, count(func(t *admin.Tube) uint64 { return t.Jobs.Reserved })},
-	{"delayed", column{Title: "Delayed", sort: "-delayed"}, true, false, count(func(t *admin.Tube) uint64 { return t.Jobs.Delayed })},
-	{"buried", column{Title: "Buried", Hint: failedHint, sort: "-buried"}, true, false, func(t *admin.Tube) cell { return markedIf(t.Jobs.Buried > 0, "hot", counted("", t.Jobs.Buried)) }},
-	{"oldest", column{Title: "Oldest ready", Hint: "Time that the next job has been ready", sort: "-oldest_ready"}, true, false, oldestReady},
-	{"put", column{Title: "Put/s", Hint: "Puts a second, in the last minute", sort: "-put_per_second", Class: "opt"}, true, false, recentRate(func(r *admin.Recent) float64 { return r.PutPerSecond })},
-	{"done", column{Title: "Done/s", Hint: "Deletes a second, in the last minute", sort: "-deleted_per_second", Class: "opt"}, true, false, recentRate(func(r *admin.Recent) float64 { return r.DeletedPerSecond })},
-	{"queue", column{Title: "Wait time", Hint: "Average time that a job was ready before it was reserved", sort: "-queue", Class: "opt"}, false, false,
-		func(t *admin.Tube) cell { return greyed(meanText(t.Queue.Count, t.Queue.Seconds)) }},
-	{"work", column{Title: "Run time", Hint: "Average time that a job is reserved", sort: "-work", Class: "opt"}, true, false,
+	{"ready", column{Title: "Ready", sort: "-ready"}, true, count(func(t *admin.Tube) uint64 { return t.Jobs.Ready })},
+	{"reserved", column{Title: "Reserved", sort: "-reserved"}, true, count(func(t *admin.Tube) uint64 { return t.Jobs.Reserved })},
+	{"delayed", column{Title: "Delayed", sort: "-delayed"}, true, count(func(t *admin.Tube) uint64 { return t.Jobs.Delayed })},
+	{"buried", column{Title: "Buried", Hint: failedHint, sort: "-buried"}, true, func(t *admin.Tube) cell { return markedIf(t.Jobs.Buried > 0, "hot", counted("", t.Jobs.Buried)) }},
+	{"oldest", column{Title: "Oldest ready", Hint: "Time that the next job has been ready", sort: "-oldest_ready"}, true, oldestReady},
+	{"put", column{Title: "Put/s", Hint: "Puts a second, in the last minute", sort: "-put_per_second", Class: "opt"}, true, recentRate(func(r *admin.Recent) float64 { return r.PutPerSecond })},
+	{"done", column{Title: "Done/s", Hint: "Deletes a second, in the last minute", sort: "-deleted_per_second", Class: "opt"}, true, recentRate(func(r *admin.Recent) float64 { return r.DeletedPerSecond })},
+	{"work", column{Title: "Run time", Hint: "Average time that a job is reserved", sort: "-work", Class: "opt"}, true,
 		func(t *admin.Tube) cell { return greyed(meanText(t.Work.Count, t.Work.Seconds)) }},
-	{"workers", column{Title: "Workers", Hint: "Connections that watch the tube", sort: "-watching", Class: "opt"}, true, false,
+	{"workers", column{Title: "Workers", Hint: "Connections that watch the tube", sort: "-watching", Class: "opt"}, true,
 		func(t *admin.Tube) cell { return markedIf(unwatched(t), "hot", counted("", t.Watching)) }},
-	{"waiting", column{Title: "Waiting", Hint: "Connections that wait for a job", sort: "-waiting", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Waiting })},
-	{"using", column{Title: "Using", Hint: "Connections that put into the tube", sort: "-using", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Using })},
-	{"size", column{Title: "Bodies", Hint: "Size of all bodies", sort: "-body_bytes", Class: "opt"}, false, false, func(t *admin.Tube) cell { return greyed(byteSize(whole(t.BodyBytes))) }},
-	{"total", column{Title: "Total put", sort: "-total_jobs", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.TotalJobs })},
-	{"deletes", column{Title: "Deletes", sort: "-deletes", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Deletes })},
-	{"timeouts", column{Title: "Timeouts", Hint: "Number of jobs whose time to run expired", sort: "-timeouts", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Timeouts })},
-	{"releases", column{Title: "Releases", sort: "-releases", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Releases })},
-	{"buries", column{Title: "Buries", sort: "-buries", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Buries })},
+	{"timeouts", column{Title: "Timeouts", Hint: "Number of jobs whose time to run expired", sort: "-timeouts", Class: "opt"}, false, count(func(t *admin.Tube) uint64 { return t.Timeouts })},
+	{"releases", column{Title: "Releases", sort: "-releases", Class: "opt"}, false, count(func(t *admin.Tube) uint64 { return t.Releases })},
 }
 
 // failedHint explains buried jobs to users of other queues.
@@ -106,41 +95,31 @@ var lately = tubeColumn{column: column{Title: "Ready, 10 min", Class: "l opt"}, 
 	return c
 }}
 
-// offeredColumns returns the columns of a table of tubes. It marks the named columns as
-// chosen, or the usual columns if there are no names.
-func offeredColumns(names []string) (all []tubeColumn) {
-	all = slices.Clone(tubeColumns)
-	for i := range all {
-		if c := &all[i]; len(names) > 0 {
-			c.Chosen = slices.Contains(names, c.Name)
-		} else {
-			c.Chosen = c.Usual
-		}
-	}
-	return all
-}
-
-// tubeFilters contains the conditions that the page offers.
+// tubeFilters are the conditions that the page offers.
 var tubeFilters = [][2]string{
 	{"", "All tubes"}, {"buried", "With buried jobs"}, {"unwatched", "Without workers"}, {"ready", "With ready jobs"},
 	{"reserved", "With reserved jobs"}, {"delayed", "With delayed jobs"}, {"limited", "At or near their limit"}, {"paused", "Paused"}, {"waiting", "With waiting workers"},
 }
 
-// tubeTable returns a list of tubes with the named columns.
-func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, err error) {
+// tubeTable returns a list of tubes.
+func (r *request) tubeTable(in *admin.ListTubes) (t tubeTable, err error) {
 	in.Recent = true
 	found, err := r.api().ListTubes(r.Context(), in)
 	if err != nil {
 		return t, err
 	}
 	t.listing = listing{Sort: in.Sort, Cursor: in.Cursor, usual: defaultTubeSort, at: func(sort, cursor string) string {
-		return withQuery(r.site.Base+"tubes", "sort", sort, "q", in.Q, "has", in.Has, "cols", strings.Join(names, ","), "cursor", cursor)
+		return withQuery(r.site.Base+"tubes", "sort", sort, "q", in.Q, "has", in.Has, "cursor", cursor)
 	}}
 	l := list{Columns: []column{{Title: "Tube", Class: "l", sort: "name"}}}
-	chosen := slices.DeleteFunc(offeredColumns(names), func(c tubeColumn) bool { return !c.Chosen })
-	chosen = slices.Insert(chosen, 0, lately)
-	for i := range chosen {
-		l.Columns = append(l.Columns, chosen[i].column)
+	shown := []tubeColumn{lately}
+	for _, c := range tubeColumns {
+		if c.usual || c.sort == in.Sort || c.sort == "-"+in.Sort {
+			shown = append(shown, c)
+		}
+	}
+	for i := range shown {
+		l.Columns = append(l.Columns, shown[i].column)
 	}
 	manages := r.manages()
 	for i := range found.Tubes {
@@ -150,10 +129,10 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 		if tube.Pause > 0 {
 			row.Tags = append(row.Tags, Spot{row.ID + "-pause", paused(tube), "tag"})
 		}
-		cells := make([]cell, len(chosen))
-		for k := range chosen {
-			cells[k] = chosen[k].cell(tube)
-			cells[k].ID = chosen[k].Name
+		cells := make([]cell, len(shown))
+		for k := range shown {
+			cells[k] = shown[k].cell(tube)
+			cells[k].ID = shown[k].name
 		}
 		l.add(row, cells...)
 	}
@@ -171,37 +150,22 @@ const (
 type tubesView struct {
 	Table   tubeTable
 	Q, Has  string
-	Chosen  []string // columns
-	All     []tubeColumn
-	Usual   string // link to the page with the usual columns
 	Filters [][2]string
 }
 
 func tubesPage(r *request) (*page, error) {
 	get := r.URL.Query()
-	v := &tubesView{Q: strings.TrimSpace(get.Get("q")), Has: get.Get("has"), Chosen: columnNames(get["cols"]), Filters: tubeFilters}
+	v := &tubesView{Q: strings.TrimSpace(get.Get("q")), Has: get.Get("has"), Filters: tubeFilters}
 	in := &admin.ListTubes{Sort: cmp.Or(get.Get("sort"), defaultTubeSort), Q: v.Q, Has: v.Has, Cursor: get.Get("cursor"), Limit: tubesPerPage}
 	var err error
-	if v.Table, err = r.tubeTable(in, v.Chosen); err != nil {
+	if v.Table, err = r.tubeTable(in); err != nil {
 		return nil, err
 	}
-	v.All, v.Usual = offeredColumns(v.Chosen), withQuery(r.site.Base+"tubes", "sort", get.Get("sort"), "q", v.Q, "has", v.Has)
 	p := newPage("tubes", "Tubes", "tubes", v)
 	return p, nil
 }
 
-// columnNames parses the names of columns, which are in several parameters or separated
-// by commas. It ignores unknown names.
-func columnNames(texts []string) (names []string) {
-	for _, name := range strings.Split(strings.Join(texts, ","), ",") {
-		if slices.ContainsFunc(tubeColumns, func(c tubeColumn) bool { return c.Name == name }) && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// tubeLink returns the URL of a tube or, with a state, of its jobs in that state.
+// tubeLink returns the URL of a tube, and of its jobs in a state.
 func (r *request) tubeLink(name, state string) string {
 	return withQuery(r.site.Base+"tube/"+op.Segment(name), "state", state)
 }

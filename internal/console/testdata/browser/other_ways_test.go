@@ -83,14 +83,6 @@ func TestKeyboardOnly(t *testing.T) {
 
 	keys("g", "t")
 	until(t, ctx, "location.pathname == '/console/tubes' && !document.querySelector('#help').hidden")
-	tabTo(t, ctx, ".menu:not(.sites) summary")
-	keys("\r")
-	until(t, ctx, "document.querySelector('.choices')?.checkVisibility()")
-	tabTo(t, ctx, ".choices input[value=size]")
-	keys(" ")
-	tabTo(t, ctx, ".choices button")
-	keys("\r")
-	until(t, ctx, "location.search.includes('cols=size')")
 }
 
 // tabTo presses Tab until an element has the focus.
