@@ -84,9 +84,8 @@ type History struct {
 
 // Attention is a list of findings.
 type Attention struct {
-	Findings []Finding      `json:"findings"`
-	Total    int            `json:"total"`         // Number of findings, counting each tube.
-	Kinds    map[string]int `json:"kinds" min:"1"` // Number of findings by kind.
+	Findings []Finding `json:"findings"`
+	Total    int       `json:"total"` // Number of findings, counting each tube.
 }
 
 // Me is the identity of the client, with its rights.

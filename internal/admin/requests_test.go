@@ -41,15 +41,13 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	want := `
-request_seconds_count{pattern="/"} 1
-request_seconds_count{pattern="/api/v1/tubes/{tube}"} 1
+request_seconds_count{pattern="/"} 2
 request_seconds_count{pattern="GET /api/v1/tubes/{tube}"} 4
 request_seconds_count{pattern="GET /debug/pprof/"} 2
 request_seconds_count{pattern="GET /healthz"} 1
 request_seconds_count{pattern="GET /metrics"} 2
 request_seconds_count{pattern="unknown"} 1
-requests_total{pattern="/",status="404"} 1
-requests_total{pattern="/api/v1/tubes/{tube}",status="405"} 1
+requests_total{pattern="/",status="404"} 2
 requests_total{pattern="GET /api/v1/tubes/{tube}",status="200"} 3
 requests_total{pattern="GET /api/v1/tubes/{tube}",status="404"} 1
 requests_total{pattern="GET /debug/pprof/",status="200"} 1

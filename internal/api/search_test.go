@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -136,7 +135,7 @@ func TestAttention(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	r.want(200, "GET", "/attention?limit=1", "", &found)
-	if kinds := map[string]int{"journal": 1, "unwatched": 1, "buried": 1, "slow": 1, "paused": 1}; len(found.Findings) != 1 || found.Total != 5 || !maps.Equal(found.Kinds, kinds) {
+	if len(found.Findings) != 1 || found.Total != 5 {
 		t.Errorf("%+v", found)
 	}
 }

@@ -37,7 +37,7 @@ func TestNoteGoesOn(t *testing.T) {
 	r.follow(map[string][]string{"do": {"bury-jobs"}, "tube": {"mail"}, "state": {"ready"}})
 	word := r.notes.add(note{Text: "It goes on.", Tasks: []uint64{1}})
 	text := r.page(200, "/console/tube/mail?note="+word)
-	if !strings.Contains(text, `<span id="going-1" class="strong">1 of 1</span>`) || !regexp.MustCompile(`data-live="[^"]*note%3D`+word).MatchString(text) {
+	if !strings.Contains(text, `<span id="going-1" class="strong">1 of 1</span>`) || !regexp.MustCompile(`data-live="[^"]*note=`+word).MatchString(text) {
 		t.Error(text)
 	}
 }

@@ -56,7 +56,6 @@ type Console struct {
 	opt       Options
 	sites     []*site // the first is this server
 	mux       *http.ServeMux
-	views     *http.ServeMux // mux of live pages
 	notes     notes
 	summaries ttlCache[string, serverRow]
 	live      *publisher
@@ -92,27 +91,25 @@ var livePages = []string{"overview", "tubes", "tube", "working", "job", "connect
 
 // New returns the handler of all paths under Prefix.
 func New(opt Options) *Console {
-	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), views: http.NewServeMux(), summaries: ttlCache[string, serverRow]{made: make(map[string]dated[serverRow])}, assets: newAssets()}
+	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), summaries: ttlCache[string, serverRow]{made: make(map[string]dated[serverRow])}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
 		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "job/{job}": jobPage,
 		"working": workingPage, "connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
 	} {
-		c.ofEachServer(c.mux, "GET", pattern, c.show(page))
-		c.ofEachServer(c.views, "GET", pattern, livePage(page))
+		c.ofEachServer("GET", pattern, livePage{c, page})
 	}
 	for pattern, page := range map[string]pageFunc{
 		"policies": policiesPage, "schedules": schedulesPage, "schedule": schedulePage, "schedule/next": nextPage, "failures": failuresPage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "search/names": namesPage, "job/{job}/edit": editPage, "job/{job}/body": bodyFile, "tube/{tube}/export": exportFile, "find": findPage,
 		"confirm": confirmPage, "keys": func(*request) (*page, error) { return newPage("keys", "Keys", "", nil), nil },
 	} {
-		c.ofEachServer(c.mux, "GET", pattern, c.show(page))
+		c.ofEachServer("GET", pattern, c.show(page))
 	}
 	for pattern, form := range map[string]pageFunc{
 		"tube/{tube}/import": takeFile, "tube/{tube}/policy": setPolicy, "schedule": setSchedule, "job/{job}/edit": edit, "do": do,
 	} {
-		c.ofEachServer(c.mux, "POST", pattern, c.show(func(r *request) (*page, error) { return r.change(form) }))
+		c.ofEachServer("POST", pattern, c.show(func(r *request) (*page, error) { return r.change(form) }))
 	}
-	c.mux.HandleFunc("GET "+Prefix+"events", c.events)
 	c.mux.HandleFunc("GET "+Prefix+"login", func(w http.ResponseWriter, h *http.Request) {
 		c.askForToken(w, h, http.StatusOK, loginForm{Next: ownPath(h.FormValue("next"))})
 	})
@@ -126,10 +123,11 @@ func New(opt Options) *Console {
 	return c
 }
 
-// ofEachServer registers a handler for a path of this server and of each other server.
-func (c *Console) ofEachServer(mux *http.ServeMux, method, pattern string, handler http.Handler) {
-	mux.Handle(method+" "+Prefix+pattern, handler)
-	mux.Handle(method+" "+Prefix+"s/{server}/"+pattern, handler)
+// ofEachServer registers a handler for a path of the own server, and of each other
+// server.
+func (c *Console) ofEachServer(method, pattern string, handler http.Handler) {
+	c.mux.Handle(method+" "+Prefix+pattern, handler)
+	c.mux.Handle(method+" "+Prefix+"s/{server}/"+pattern, handler)
 }
 
 // contentSecurityPolicy permits only files of the console, and no inline code.

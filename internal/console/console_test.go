@@ -305,7 +305,10 @@ func TestLogin(t *testing.T) {
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console/login?next=%2Fconsole%2Ftube%2Fmail%3Fstate%3Dready" {
 		t.Fatalf("%d %v", w.Code, w.Header())
 	}
-	if w := r.send("GET", "/console/events?view=/console/tubes", nil); w.Code != 401 {
+	h := httptest.NewRequest("GET", "/console/tubes", nil)
+	h.Header.Set("Accept", eventStream)
+	w = httptest.NewRecorder()
+	if r.ServeHTTP(w, h); w.Code != 401 {
 		t.Errorf("a stream: %d", w.Code)
 	}
 	cookie := r.login(rootToken)
@@ -313,7 +316,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("%+v", cookie)
 	}
 	r.page(200, "/console/", cookie)
-	h := httptest.NewRequest("GET", "/api/v1/me", nil)
+	h = httptest.NewRequest("GET", "/api/v1/me", nil)
 	h.AddCookie(cookie)
 	w = httptest.NewRecorder()
 	r.api.ServeHTTP(w, h)
@@ -386,7 +389,9 @@ func TestManySessions(t *testing.T) {
 // stream opens a stream of a page on a real connection.
 func (r *rig) stream(srv *httptest.Server, view string) *http.Response {
 	r.t.Helper()
-	resp, err := http.Get(srv.URL + "/console/events?view=" + url.QueryEscape(view))
+	h, _ := http.NewRequest("GET", srv.URL+view, nil)
+	h.Header.Set("Accept", eventStream)
+	resp, err := http.DefaultClient.Do(h)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -441,11 +446,6 @@ func TestStream(t *testing.T) {
 	if all := next(t, second); all.Texts[id].Text != "2" || all.Shape == "" {
 		t.Errorf("the second viewer did not get all values: %+v", all)
 	}
-	for _, view := range []string{"", "/console/login", "/console/do", "http://other/console/", "/api/v1/stats", "/console/tube", "/console/tubes/x", "%"} {
-		if resp := r.stream(srv, view); resp.StatusCode != 400 {
-			t.Errorf("%q: %d", view, resp.StatusCode)
-		}
-	}
 	r.Close()
 	if _, err := io.Copy(io.Discard, events); err != nil {
 		t.Error(err)
@@ -473,7 +473,8 @@ func TestManyStreams(t *testing.T) {
 
 // watch opens a stream for a page, and closes a channel when the stream ends.
 func (r *rig) watch(view string, cookie *http.Cookie) (over chan struct{}) {
-	h := httptest.NewRequest("GET", "/console/events?view="+url.QueryEscape(view), nil)
+	h := httptest.NewRequest("GET", view, nil)
+	h.Header.Set("Accept", eventStream)
 	h.AddCookie(cookie)
 	over = make(chan struct{})
 	go func() {

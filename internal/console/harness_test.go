@@ -244,3 +244,15 @@ func (r *rig) apiGet(path string, into any) int {
 	}
 	return w.Code
 }
+
+// viewOf returns the request and the function of a live page.
+func (r *rig) viewOf(path string) (*request, pageFunc) {
+	h := httptest.NewRequest("GET", path, nil)
+	found, pattern := r.mux.Handler(h)
+	mux := http.NewServeMux()
+	mux.HandleFunc(pattern, func(_ http.ResponseWriter, matched *http.Request) { h = matched })
+	mux.ServeHTTP(nil, h)
+	asked := r.newRequest(h)
+	asked.live = true
+	return asked, found.(livePage).make
+}

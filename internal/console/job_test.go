@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"html"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -110,10 +109,7 @@ func TestStreamLeavesBodiesAlone(t *testing.T) {
 	r := start(t, nil, Options{})
 	id := r.put("mail", `{"displayName":"App\\Jobs\\Send"}`)
 	for _, path := range []string{fmt.Sprintf("/console/job/%d", id), "/console/tube/mail"} {
-		asked, page, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view="+path, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		asked, page := r.viewOf(path)
 		for _, asked.live = range []bool{true, false} {
 			made, err := asked.page(page)
 			if err != nil {

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -118,60 +116,40 @@ func changed[V comparable](now, before map[string]V) map[string]V {
 	return some
 }
 
-// A livePage is a page that can have a stream. A mux of live pages finds the page for a
-// URL.
-type livePage pageFunc
+// A livePage serves a page, and its stream to a client that asks for events.
+type livePage struct {
+	console *Console
+	make    pageFunc
+}
 
-// ServeHTTP does nothing: the mux has set the path values.
-func (livePage) ServeHTTP(http.ResponseWriter, *http.Request) {}
+const eventStream = "text/event-stream"
 
-// events serves the stream of the page whose path is the parameter view.
-func (c *Console) events(w http.ResponseWriter, h *http.Request) {
-	r, makePage, err := c.viewOf(h)
-	if err == nil {
-		_, err = r.page(func(*request) (*page, error) { return nil, nil })
+// ServeHTTP implements http.Handler.
+func (p livePage) ServeHTTP(w http.ResponseWriter, h *http.Request) {
+	if h.Header.Get("Accept") != eventStream {
+		p.console.show(p.make)(w, h)
+		return
 	}
-	switch {
-	case errors.Is(err, errUnknown):
+	h.Pattern += ", stream" // for the metrics: a stream lasts as long as its page is open
+	r := p.console.newRequest(h)
+	r.live = true
+	if _, err := r.page(func(*request) (*page, error) { return nil, nil }); err != nil {
 		http.Error(w, "log in first", http.StatusUnauthorized)
 		return
-	case err != nil:
-		http.Error(w, "this page has no stream", http.StatusBadRequest)
-		return
 	}
+	live := p.console.live
 	select {
-	case c.live.streams <- struct{}{}:
-		defer func() { <-c.live.streams }()
+	case live.streams <- struct{}{}:
+		defer func() { <-live.streams }()
 	default:
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "too many streams; reload the page instead", http.StatusServiceUnavailable)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	c.live.stream(w, r, makePage)
+	w.Header().Set("Content-Type", eventStream)
+	w.Header().Set("X-Accel-Buffering", "no") // for nginx
+	live.stream(w, r, p.make)
 }
-
-// viewOf returns a request for the page that the parameter view names, and the function
-// that creates the page.
-func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
-	u, err := url.Parse(h.URL.Query().Get("view"))
-	if err != nil || u.Host != "" || u.Scheme != "" {
-		return nil, nil, errNoView
-	}
-	asked := h.Clone(h.Context())
-	asked.URL, asked.RequestURI, asked.Form = u, u.RequestURI(), nil
-	found, _ := c.views.Handler(asked)
-	page, ok := found.(livePage)
-	if !ok {
-		return nil, nil, errNoView
-	}
-	c.views.ServeHTTP(nil, asked)
-	r := c.newRequest(asked)
-	r.live = true
-	return r, pageFunc(page), nil
-}
-
-var errNoView = errors.New("console: unknown view")
 
 // stream writes the values of a page, and then their changes. It ends when the viewer
 // disconnects, the server stops, or the page fails.

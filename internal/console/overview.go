@@ -14,13 +14,12 @@ import (
 type overview struct {
 	Servers   list // the servers, if there are several
 	Attention []attention
-	More      int // number of findings that are not shown
-	Total     int // number of findings that count
-	Kinds     []findingKind
+	More      int // findings that are not shown
+	Total     int // those that count
 	History   historyView
 	Sparks    map[string]*spark
 	Tubes     tubeTable
-	Oldest    []admin.Tube // the tubes whose next jobs have waited longest
+	Oldest    []admin.Tube // the tube whose next job has waited longest, if there is one
 	MayCharts bool
 }
 
@@ -34,8 +33,6 @@ const (
 	chartPoints     = 100
 	shownFindings   = 8
 	overviewTubes   = 10
-	shownOldest     = 3
-	lateFrom        = 10 // in seconds; with less, another tube would be first each second
 	sparkPoints     = 60
 	overviewSpark   = 200 // in pixels
 	sparkHeight     = 28
@@ -62,7 +59,7 @@ func overviewPage(r *request) (*page, error) {
 			return err
 		},
 		func() (err error) {
-			oldest, err = api.ListTubes(ctx, &admin.ListTubes{Sort: "-oldest_ready", Has: "ready", Limit: shownOldest})
+			oldest, err = api.ListTubes(ctx, &admin.ListTubes{Sort: "-oldest_ready", Has: "ready", Limit: 1})
 			return err
 		},
 		func() (err error) {
@@ -85,14 +82,7 @@ func overviewPage(r *request) (*page, error) {
 		o.Attention = append(o.Attention, r.newAttention(f))
 	}
 	o.Total, o.More = found.Total, found.Total-tubesOf(found.Findings)
-	if o.More > 0 {
-		o.Kinds = r.kinds(found.Kinds)
-	}
-	for i, t := range oldest.Tubes {
-		if i == 0 || t.OldestReady >= lateFrom {
-			o.Oldest = append(o.Oldest, t)
-		}
-	}
+	o.Oldest = oldest.Tubes
 	if o.MayCharts = history.Step > 0; o.MayCharts {
 		o.History.Charts = strip(historyCharts(&history, &minutes, &shown))
 		for _, state := range op.States {
@@ -119,28 +109,11 @@ func tubesOf(findings []admin.Finding) (n int) {
 	return n
 }
 
-// A findingKind is the number of findings of a kind, with a link to them.
-type findingKind struct {
-	Name, Text, Link string
-	N                int
-}
-
-// findingKinds contains the kinds of findings about tubes. sort and has are the sort
-// order and the filter that show these tubes.
-var findingKinds = []struct{ name, text, sort, has string }{
-	{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"}, {"timeouts", "with timeouts", "-timeouts", ""},
-	{"releases", "with release loops", "-releases", ""}, {"held", "with long reservations", "-reserved", "reserved"}, {"slow", "with slow workers", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
-}
-
-// kinds counts the findings of each kind, so that every kind is visible even if the page
-// cannot list all findings.
-func (r *request) kinds(counts map[string]int) (kinds []findingKind) {
-	for _, k := range findingKinds {
-		if n := counts[k.name]; n > 0 {
-			kinds = append(kinds, findingKind{k.name, k.text, withQuery(r.site.Base+"tubes", "sort", k.sort, "has", k.has), n})
-		}
-	}
-	return kinds
+// findingKinds contains the kinds of findings about tubes, with the sort and the filter
+// that show these tubes.
+var findingKinds = map[string]struct{ sort, has string }{
+	"buried": {"-buried", "buried"}, "unwatched": {"", "unwatched"}, "timeouts": {"-timeouts", ""}, "releases": {"-releases", ""}, "held": {"-reserved", "reserved"},
+	"slow": {"-oldest_ready", "ready"}, "limited": {"", "limited"}, "paused": {"", "paused"},
 }
 
 // newAttention returns a finding with its link.
@@ -152,12 +125,8 @@ func (r *request) newAttention(f admin.Finding) attention {
 	case f.Kind == "connections":
 		return at(r.site.Base+"connections", "Connections")
 	case f.Tubes > 0:
-		for _, k := range findingKinds {
-			if k.name == f.Kind {
-				return at(withQuery(r.site.Base+"tubes", "q", f.Like, "sort", k.sort, "has", k.has), "See them")
-			}
-		}
-		return at(withQuery(r.site.Base+"tubes", "q", f.Like), "See them")
+		k := findingKinds[f.Kind]
+		return at(withQuery(r.site.Base+"tubes", "q", f.Like, "sort", k.sort, "has", k.has), "See them")
 	case f.Kind == "buried":
 		if r.mayPeek(f.Tube) {
 			return at(withQuery(r.site.Base+"failures", "tube", f.Tube), "See why")

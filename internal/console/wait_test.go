@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,11 +33,7 @@ func TestSlowLeader(t *testing.T) {
 		o.Leader = func() (http.RoundTripper, error) { return slow, nil }
 	})
 	values := func(path string, made *atomic.Bool) {
-		asked, page, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/"+path, nil))
-		if err == nil {
-			_, err = r.live.values(asked, page)
-		}
-		if err != nil {
+		if _, err := r.live.values(r.viewOf("/console/" + path)); err != nil {
 			t.Error(err)
 		}
 		made.Store(true)
@@ -63,10 +58,7 @@ func TestSlowServer(t *testing.T) {
 	let := make(chan struct{})
 	slow := transport(func() { <-let })
 	r := startWith(t, nil, Options{Open: slow.at("slow")}, func(*api.API) []Server { return []Server{{Name: "slow"}} })
-	asked, _, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	asked, _ := r.viewOf("/console/")
 	waits := 0
 	asked.idle = func(wait func()) { waits++; wait() }
 	if _, err := asked.page(overviewPage); err != nil {
@@ -92,10 +84,7 @@ func TestViewersTogether(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		for range viewers {
-			asked, makePage, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/server", nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			asked, makePage := r.viewOf("/console/server")
 			asked.who, _ = identify(asked.Request)
 			all.Go(func() {
 				_, err := r.live.latest(asked, func(r *request) (*page, error) {

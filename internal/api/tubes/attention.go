@@ -12,14 +12,12 @@ import (
 // Attention returns a page of the given findings and the findings of the tubes, worst
 // first.
 func (s *Survey) Attention(in *admin.GetAttention, found []health.Finding) (page admin.Attention, err error) {
-	page = admin.Attention{Kinds: make(map[string]int)}
 	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
 	var groups health.Groups
 	show := func(found []health.Finding) {
 		for i := range found {
 			f := &found[i]
 			page.Total++
-			page.Kinds[f.Kind]++
 			if (in.Each || !groups.Add(&s.tube, f)) && worst.Wants(*f) {
 				s.tube.Explain(f)
 				worst.Show(*f)

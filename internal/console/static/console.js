@@ -11,7 +11,7 @@
 
   // Live values. The stream carries texts and lines by the ids of their elements.
   const button = $("#live"), stream = document.body.dataset.live;
-  const view = (stream && new URL(stream, location).searchParams.get("view")) || location.href; // of the shown page, whose default tab can change
+  const view = stream || location.href; // of the shown page, whose default tab can change
   let shape = $("#foot")?.dataset.shape, source = null, poll = 0, on = keep("live") !== "off", loading = false, stale = false, over = false;
 
   const show = (state) => { for (const s of ["on", "slow", "lost"]) button.toggleAttribute("data-" + s, s === state); button.textContent = { on: "live", slow: "every 5 s", lost: "reconnecting", off: "paused" }[state]; button.setAttribute("aria-pressed", String(state !== "off")); };
