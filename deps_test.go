@@ -58,7 +58,7 @@ var arrows = map[string]string{
 	"internal/api/audit":       "client/admin internal/access internal/history",
 	"internal/api/list":        "",
 	"internal/api/task":        "internal/op client/admin internal/api/audit",
-	"internal/api/tubes":       "client/admin internal/access internal/api/list internal/engine internal/health",
+	"internal/api/tubes":       "client/admin internal/access internal/api/list internal/engine internal/health golang.org/x/sync",
 	"internal/admin/connlimit": "",
 	"internal/adminsocket":     "",
 	"internal/certs":           "",

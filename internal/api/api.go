@@ -159,14 +159,8 @@ func describe(w http.ResponseWriter, _ *http.Request) {
 	w.Write(description)
 }
 
-// Close stops the tasks and closes the connections to other servers. It must be called
-// before the queue is closed.
-func (a *API) Close() {
-	a.tasks.Close()
-	for _, u := range a.upstreams {
-		u.Close()
-	}
-}
+// Close stops the tasks. It must be called before the queue is closed.
+func (a *API) Close() { a.tasks.Close() }
 
 // recordCommand records a change by a command of the protocol. The server has logged it.
 func (a *API) recordCommand(c *server.Change) {

@@ -29,10 +29,8 @@ func (o *other) Do(_ context.Context, route string, _, out any) error {
 	return o.err
 }
 
-func (o *other) Close() {}
-
 // elsewhere returns the operations of an upstream server as a handler.
-func (r *rig) elsewhere(name string, readOnly bool, server Upstream) http.Handler {
+func (r *rig) elsewhere(name string, readOnly bool, server admin.Transport) http.Handler {
 	r.AddServer(name, readOnly, server)
 	mux := http.NewServeMux()
 	for _, o := range operations() {

@@ -32,18 +32,6 @@ type option struct {
 	*search
 }
 
-// id returns the id of the only job that can match, if the search contains an id.
-func (s *search) id() (id uint64, ok bool) {
-	if s.query == nil {
-		return 0, false
-	}
-	i := slices.IndexFunc(s.query.Numbers, func(n query.Number) bool { return n.Name == "id" && n.Op == "=" })
-	if i < 0 {
-		return 0, false
-	}
-	return uint64(s.query.Numbers[i].Value), true
-}
-
 // isAny reports whether the search matches all jobs of its states.
 func (s *search) isAny() bool { return s.query == nil && s.body == nil }
 

@@ -47,27 +47,9 @@ func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Fo
 		return page, err
 	}
 	w := jobScan{places: placesOf(tubes, s.states), bodies: searchedBytes}
-	if id, ok := s.id(); ok {
-		err = r.lookUp(&page, &w, s, id)
-		return page, err
-	}
 	at.seek(&w, s.states)
 	err = r.scan(&w, r.fill(&page, &w, r.reading(), s, in.Limit))
 	return page, err
-}
-
-// lookUp adds the job with an id if it matches. A search for an id visits no other job.
-func (r *request) lookUp(page *admin.Found, w *jobScan, s *search, id uint64) error {
-	var found []scannedJob
-	err := r.turn(func(e *engine.Engine, now int64) error {
-		if st, o := e.JobStats(now, id); o == engine.OK && slices.Contains(w.places, place{st.Tube, st.State}) {
-			found = []scannedJob{{JobStats: st, body: w.body(e, &st)}}
-		}
-		return nil
-	})
-	r.fill(page, w, r.reading(), s, len(found)+1)(found)
-	page.Total, page.Next = &page.Looked, ""
-	return err
 }
 
 // searched returns the tubes of a search, and the number of jobs to search if the client

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,8 +15,7 @@ type throttle struct {
 	inTurns gate // requests that take several turns
 	bodies  gate // requests that search bodies
 
-	mu    sync.Mutex
-	scans map[scanKind][]string // identities or addresses of running scans
+	scans [2]gate // by scanKind
 }
 
 // A scanKind is a kind of scan, by its duration.
@@ -38,16 +36,15 @@ const (
 	// long as the search.
 	maxBurst = 2 * time.Millisecond
 
-	scansOfAKind = 2 // maximum number of concurrent scans of a kind, by different clients
+	scansOfAKind = 2 // at the same time
 	scanPatience = time.Second
-	walkInterval = 10 * time.Millisecond
 )
 
 func newThrottle() *throttle {
-	return &throttle{inTurns: make(gate, 1), bodies: make(gate, 1), scans: make(map[scanKind][]string)}
+	return &throttle{inTurns: make(gate, 1), bodies: make(gate, 1), scans: [2]gate{make(gate, scansOfAKind), make(gate, scansOfAKind)}}
 }
 
-// A gate is a fair lock: waiters enter it in the order of their arrival.
+// A gate is a fair lock or semaphore: waiters enter it in the order of their arrival.
 type gate chan struct{}
 
 // enter waits until the gate is free. The error is the error of ctx.
@@ -108,34 +105,16 @@ func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engin
 // beginScan starts a scan. If necessary, it waits briefly for other scans to end, because
 // a browser that repeats a request has only just closed the previous one.
 func (r *request) beginScan(kind scanKind) (end func(), err error) {
-	t, who := r.api.throttle, r.caller.Share()
-	for waited := time.Duration(0); !t.start(kind, who); waited += walkInterval {
-		if waited >= scanPatience {
-			return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists or exports are running; retry later").After(scanPatience)
-		}
-		select {
-		case <-time.After(walkInterval):
-		case <-r.ctx.Done():
-			return nil, errGone
-		}
+	ctx, cancel := context.WithTimeout(r.ctx, scanPatience)
+	defer cancel()
+	scans := r.api.throttle.scans[kind]
+	switch {
+	case scans.enter(ctx) == nil:
+		return func() { scans.leave(0) }, nil
+	case r.ctx.Err() != nil:
+		return nil, errGone
 	}
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.scans[kind] = slices.DeleteFunc(t.scans[kind], func(other string) bool { return other == who })
-	}, nil
-}
-
-// start reserves a slot for a scan, and reports whether a slot was free.
-func (t *throttle) start(kind scanKind, who string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	others := t.scans[kind]
-	if len(others) == scansOfAKind || slices.Contains(others, who) {
-		return false
-	}
-	t.scans[kind] = append(others, who)
-	return true
+	return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists or exports are running; retry later").After(scanPatience)
 }
 
 // A reading is a search of bodies that holds and releases the gate.

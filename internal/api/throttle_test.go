@@ -100,24 +100,6 @@ func TestTurnThatPanics(t *testing.T) {
 	}
 }
 
-// A client runs one walk of a kind at a time. The number for all clients is also limited.
-func TestWalksAtOnce(t *testing.T) {
-	a := newThrottle()
-	for i, test := range []struct {
-		kind scanKind
-		who  string
-		want bool
-	}{{aPage, "b", true}, {aPage, "b", false}, {anExport, "b", true}, {aPage, "c", true}, {aPage, "d", false}} {
-		if got := a.start(test.kind, test.who); got != test.want {
-			t.Errorf("walk %d: %v", i, got)
-		}
-	}
-	a.scans[aPage] = a.scans[aPage][1:]
-	if !a.start(aPage, "b") {
-		t.Error("a walk is refused after another has ended")
-	}
-}
-
 // A stalled is a client that does not read until it is released.
 type stalled struct {
 	*httptest.ResponseRecorder

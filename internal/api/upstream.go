@@ -17,36 +17,23 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// An Upstream is another beanpole that performs operations of the API. An error without a
-// status means that the server cannot be reached.
-type Upstream interface {
-	admin.Transport
-	Close()
-}
-
-// A Remote is another beanpole server.
-type Remote struct{ admin.HTTP }
-
-// NewRemote returns the server whose admin listener has the given URL. token returns the
-// token for a request; if it is nil, requests have no token. check configures TLS; if it
-// is nil, the system's defaults apply. NewRemote does not connect.
-func NewRemote(url string, token func() (string, error), check *tls.Config) *Remote {
-	return &Remote{admin.HTTP{URL: url, Token: token, Client: http.Client{
+// NewRemote returns another server by the URL of its admin listener. token returns the
+// token of a request; nil sends no token. check configures TLS; nil uses the defaults of
+// the system. NewRemote does not connect.
+func NewRemote(url string, token func() (string, error), check *tls.Config) *admin.HTTP {
+	return &admin.HTTP{URL: url, Token: token, Client: http.Client{
 		Transport: &http.Transport{
 			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, TLSClientConfig: check,
 			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		},
 		// Only the configuration determines the server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}}
+	}}
 }
-
-// Close closes idle connections.
-func (s *Remote) Close() { s.Client.CloseIdleConnections() }
 
 // An upstream is another server with its settings and state.
 type upstream struct {
-	Upstream
+	admin.Transport
 	name     string
 	readOnly bool
 
@@ -55,14 +42,13 @@ type upstream struct {
 	why   error
 }
 
-// AddServer lets Open connect to another server by name. No path of the API leads to that
-// server. Close closes the connection.
+// AddServer lets Open connect to another server by name. No path of the API leads there.
 //
-// For that server, all requests come from one client. Therefore, a client of this server
-// needs the stats and peek rights on every tube of this server for reads, and all rights
-// on every tube for changes. This server logs and lists the changes.
-func (a *API) AddServer(name string, readOnly bool, server Upstream) {
-	a.upstreams[name] = &upstream{name: name, readOnly: readOnly, Upstream: server}
+// To that server, all requests come from one client. A client of this server therefore
+// needs stats and peek on every tube of this server to read, and all rights on every tube
+// to change something. This server logs the changes and lists them.
+func (a *API) AddServer(name string, readOnly bool, server admin.Transport) {
+	a.upstreams[name] = &upstream{name: name, readOnly: readOnly, Transport: server}
 }
 
 // permitted checks the rights on this server: to see all tubes, or to change all if the

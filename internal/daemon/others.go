@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/config"
@@ -19,7 +20,7 @@ import (
 // credentials.
 type otherServer struct {
 	config.OtherServer
-	server api.Upstream
+	server admin.Transport
 }
 
 // readOthers returns the other servers of the console. It does not connect to them.
@@ -38,7 +39,7 @@ func readOthers(opt *config.Options) (all []otherServer, err error) {
 	return all, nil
 }
 
-func openOther(s *config.OtherServer) (api.Upstream, error) {
+func openOther(s *config.OtherServer) (admin.Transport, error) {
 	var token func() (string, error)
 	if s.TokenFile != "" {
 		token = func() (string, error) { return readToken(s.TokenFile) } // the file is read for each request, because it can change
