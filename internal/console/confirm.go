@@ -84,7 +84,7 @@ func confirmPage(r *request) (*page, error) {
 		}
 	}
 	if c.on == aMember {
-		c.Asks = "Transfer leadership to " + r.memberName(targets[0]) + "?"
+		c.Asks = "Transfer leadership to member " + targets[0] + "?"
 	}
 	if c.Danger && c.Known && c.Count > typedAbove {
 		c.Typed = targets[0]

@@ -80,7 +80,7 @@ var liveTemplates = forEachPage(func(files ...string) *plain.Template {
 // all files at once would take tens of milliseconds.
 func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	sets := make(map[string]func() T)
-	for _, name := range append(livePages, "policy", "policies", "schedules", "schedule", "failures", "put", "import", "search", "edit", "confirm", "login", "problem", "find", "names", "keys") {
+	for _, name := range append(livePages, "policy", "policies", "schedules", "schedule", "failures", "put", "search", "edit", "confirm", "login", "problem", "find", "names", "keys") {
 		sets[name] = sync.OnceValue(func() T { return parse("templates/layout.html", "templates/parts.html", "templates/"+name+".html") })
 	}
 	return sets
@@ -100,13 +100,13 @@ func New(opt Options) *Console {
 		c.ofEachServer("GET", pattern, livePage{c, page})
 	}
 	for pattern, page := range map[string]pageFunc{
-		"policies": policiesPage, "schedules": schedulesPage, "schedule": schedulePage, "schedule/next": nextPage, "failures": failuresPage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "search/names": namesPage, "job/{job}/edit": editPage, "job/{job}/body": bodyFile, "tube/{tube}/export": exportFile, "find": findPage,
+		"policies": policiesPage, "schedules": schedulesPage, "schedule": schedulePage, "schedule/next": nextPage, "failures": failuresPage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "search": searchPage, "search/names": namesPage, "job/{job}/edit": editPage, "job/{job}/body": bodyFile, "tube/{tube}/export": exportFile, "find": findPage,
 		"confirm": confirmPage, "keys": func(*request) (*page, error) { return newPage("keys", "Keys", "", nil), nil },
 	} {
 		c.ofEachServer("GET", pattern, c.show(page))
 	}
 	for pattern, form := range map[string]pageFunc{
-		"tube/{tube}/import": takeFile, "tube/{tube}/policy": setPolicy, "schedule": setSchedule, "job/{job}/edit": edit, "do": do,
+		"tube/{tube}/policy": setPolicy, "schedule": setSchedule, "job/{job}/edit": edit, "do": do,
 	} {
 		c.ofEachServer("POST", pattern, c.show(func(r *request) (*page, error) { return r.change(form) }))
 	}
@@ -152,7 +152,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "changes from web pages of other origins are refused", http.StatusForbidden)
 		return
 	}
-	if r.Method == http.MethodPost && !bringsFile(r.URL.Path) {
+	if r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	}
 	c.mux.ServeHTTP(w, r)
@@ -161,11 +161,6 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // maxForm is the maximum size of a form without a file. A form can contain the body of a
 // job, each byte of which takes up to three bytes.
 const maxForm = 8 << 20
-
-// bringsFile reports whether a form with this path contains a file of any size.
-func bringsFile(path string) bool {
-	return strings.Contains(path, "/tube/") && strings.HasSuffix(path, "/import")
-}
 
 // Close ends the live streams. Later streams end at once.
 func (c *Console) Close() { c.live.close() }
@@ -230,7 +225,7 @@ func (r *request) change(form pageFunc) (*page, error) {
 	if r.isReadOnly() {
 		return nil, errReadOnly
 	}
-	if !bringsFile(r.URL.Path) && r.ParseForm() != nil {
+	if r.ParseForm() != nil {
 		return nil, problemf(http.StatusBadRequest, "This form cannot be read, or is too large. The API accepts larger jobs.")
 	}
 	return form(r)

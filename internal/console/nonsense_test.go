@@ -99,7 +99,7 @@ func TestNonsense(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	paths := []string{"", "?span=24h", "tubes", "tubes?sort=-attention", "tube/mail", "tube/mail?state=buried", "job/1", "job/1?as=hex", "working", "policies", "failures", "connections", "connection/1", "activity", "server",
-		"search?q=x", "search?q=x+tube:mail+state:ready", "tube/mail/put", "tube/mail/import", "confirm?do=clear-tube&tube=mail", "confirm?do=copy-job&job=1"}
+		"search?q=x", "search?q=x+tube:mail+state:ready", "tube/mail/put", "confirm?do=clear-tube&tube=mail", "confirm?do=copy-job&job=1"}
 	kinds := slices.Sorted(maps.Keys(all))
 	for i, step := seeds.Step(3); i <= len(kinds); i += step {
 		name := kinds[i-1]

@@ -132,7 +132,7 @@ func TestConfirmOfNothing(t *testing.T) {
 		"confirm?do=delete-job&job=99999999": "There is no job 99999999.", "confirm?do=clear-tube&tube=nosuch": "There is no tube nosuch",
 		"confirm?do=pause-tube&tube=nosuch": "There is no tube nosuch", "job/99999999/edit": "There is no job 99999999.",
 	} {
-		if text := r.page(404, "/console/"+path); !strings.Contains(text, want) || !strings.Contains(text, "<h1>Not found</h1>") {
+		if text := r.page(404, "/console/"+path); !strings.Contains(text, want) || !strings.Contains(text, "<h1>Not Found</h1>") {
 			t.Errorf("%s: %s", path, text)
 		}
 	}

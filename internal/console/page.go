@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/fnv"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -223,22 +222,9 @@ func (p *page) Shape() string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// problemTitles contains the titles of problem pages, by status.
-var problemTitles = map[int]string{
-	http.StatusBadRequest: "This request is not valid", http.StatusForbidden: "Not permitted", http.StatusNotFound: "Not found",
-	http.StatusInternalServerError: "This page could not be displayed",
-	http.StatusBadGateway:          "The server does not answer", http.StatusServiceUnavailable: "The server cannot do that now",
-}
-
-// lacks matches an error of the API about missing rights.
-var lacks = regexp.MustCompile(`^\w+ needs (the [a-z ]+ rights?) (on .*)$`)
-
 // inWords returns an error as a sentence, with labels in place of the API's names.
 func inWords(err error) string {
 	text := err.Error()
-	if m := lacks.FindStringSubmatch(text); m != nil {
-		text = "you need " + m[1] + " " + strings.Replace(m[2], "on some tube", "on at least one tube", 1)
-	}
 	if name, rest, ok := strings.Cut(text, ": "); ok && fieldNames[name] != "" {
 		if slices.Contains(durationFields, name) {
 			rest = "enter a time such as 30s, 10m, 1h or 2d"
@@ -262,7 +248,7 @@ func (r *request) problemPage(err error) *page {
 	} else {
 		r.console.opt.Logger.Error("rendering console page", "path", r.URL.Path, "err", err)
 	}
-	page := newPage("problem", cmp.Or(problemTitles[status], http.StatusText(status)), "", text)
+	page := newPage("problem", http.StatusText(status), "", text)
 	page.status, page.shape = status, []string{"problem"}
 	return page
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
@@ -67,19 +66,6 @@ func serverPage(r *request) (*page, error) {
 		p.shape = append(p.shape, v.Journal.Health)
 	}
 	return p, nil
-}
-
-// memberName returns the host or the address of a member of the cluster.
-func (r *request) memberName(id string) string {
-	v := new(serverView)
-	if err := v.addCluster(r); err == nil && v.Cluster != nil {
-		for i := range v.Cluster.Members {
-			if m := &v.Cluster.Members[i]; strconv.FormatUint(m.ID, 10) == id {
-				return cmp.Or(m.Host, m.Address)
-			}
-		}
-	}
-	return "member " + id
 }
 
 // addCluster adds the cluster of the server, if any. It lists unreachable members first,

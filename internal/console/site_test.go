@@ -49,7 +49,7 @@ func TestServers(t *testing.T) {
 	far.talk("watch mail", "reserve-job 2")
 	const base = "/console/s/far/"
 	for _, path := range []string{"", "tubes", "tubes?sort=-attention", "tube/mail", "tube/mail?state=buried", "tube/mail?state=reserved", "tube/none", "job/1", "job/2", "job/99", "activity", "server",
-		"working", "failures", "connections", "search?q=n+tube:mail", "tube/mail/import", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
+		"working", "failures", "connections", "search?q=n+tube:mail", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
 		w := own.send("GET", base+path, nil)
 		text := w.Body.String()
 		if w.Code != 200 && w.Code != 404 {
@@ -231,7 +231,7 @@ func TestCluster(t *testing.T) {
 	if text := r.page(200, "/console/"); !strings.Contains(text, "member 3 at &lt;script&gt; must join again") || !strings.Contains(text, `href="/console/server#cluster">Cluster</a>`) {
 		t.Error(text)
 	}
-	if text := r.page(200, "/console/confirm?do=lead&member=1"); !strings.Contains(text, "Transfer leadership to 10.0.0.1:11400?") {
+	if text := r.page(200, "/console/confirm?do=lead&member=1"); !strings.Contains(text, "Transfer leadership to member 1?") {
 		t.Error(text)
 	}
 	if note := r.follow(url.Values{"do": {"lead"}, "member": {"1"}, "back": {"/console/server"}}); c.Leader != 1 || !strings.Contains(note, "Member 1 leads.") {

@@ -2,8 +2,6 @@ package console
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -11,16 +9,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
-
-// importPage shows the form for a file of jobs.
-func importPage(r *request) (*page, error) {
-	tube := r.PathValue("tube")
-	if err := r.mayDo(&putting, tube); err != nil {
-		return nil, err
-	}
-	p := newPage("import", "Import jobs", "tubes", tube)
-	return p, nil
-}
 
 // exportFile returns the jobs of a tube as a file.
 func exportFile(r *request) (*page, error) {
@@ -52,43 +40,4 @@ func filePage(kind, name string, write func(w io.Writer)) *page {
 func fileName(tube, state string) string {
 	name := strings.Trim(regexp.MustCompile(`[^A-Za-z0-9._-]+`).ReplaceAllString(tube, "_"), ".")
 	return strings.Trim(cmp.Or(name, "jobs")+"-"+state, "-")
-}
-
-// takeFile puts the jobs of an uploaded file.
-func takeFile(r *request) (*page, error) {
-	tube := r.PathValue("tube")
-	file, err := fileOf(r.Request)
-	if err != nil {
-		return nil, err
-	}
-	in := &admin.ImportTube{OfTube: admin.OfTube{Tube: tube}, ImportAll: admin.ImportAll{Lines: file}}
-	done, err := r.api().ImportTube(r.Context(), in)
-	one := note{}
-	if p, ok := errors.AsType[*admin.Problem](err); ok {
-		if p.Done != nil {
-			done.Imported = *p.Done
-		}
-		one = note{Text: " " + sentence(p.Detail), Bad: true}
-	} else if err != nil {
-		return nil, err
-	}
-	one.Text = fmt.Sprintf("%s put into %s.", plural(done.Imported, "job was", "jobs were"), tube) + one.Text
-	return r.noting(one, r.tubeLink(tube, ""))
-}
-
-// fileOf returns the uploaded file of a form.
-func fileOf(h *http.Request) (io.Reader, error) {
-	parts, err := h.MultipartReader()
-	if err != nil {
-		return nil, problemf(http.StatusBadRequest, "This form cannot be read.")
-	}
-	for {
-		part, err := parts.NextPart()
-		if err != nil {
-			return nil, problemf(http.StatusBadRequest, "Choose a file.")
-		}
-		if part.FormName() == "file" && part.FileName() != "" {
-			return part, nil
-		}
-	}
 }

@@ -3,9 +3,7 @@ package gzipped
 
 import (
 	"compress/gzip"
-	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -36,23 +34,13 @@ func Write(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 // writers reuses writers of about a megabyte each.
 var writers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// accepted reports whether a request accepts gzip (RFC 9110, 12.5.3).
-func accepted(h http.Header) (any bool) {
-	for one := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
-		coding, params, err := mime.ParseMediaType(one)
-		if err != nil {
-			continue
-		}
-		weight := 1.0
-		if q, ok := params["q"]; ok {
-			weight, _ = strconv.ParseFloat(q, 64)
-		}
-		switch coding {
-		case "gzip", "x-gzip":
-			return weight > 0
-		case "*":
-			any = weight > 0
+// accepted reports whether a request accepts gzip. It ignores weights other than 0.
+func accepted(h http.Header) bool {
+	for one := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
+		coding, weight, _ := strings.Cut(strings.ReplaceAll(one, " ", ""), ";")
+		if strings.EqualFold(coding, "gzip") {
+			return strings.Trim(weight, "q=0.") != "" || weight == ""
 		}
 	}
-	return any
+	return false
 }

@@ -8,8 +8,7 @@ import (
 
 func TestWrite(t *testing.T) {
 	for accepts, want := range map[string]string{
-		"": "", "gzip": "gzip", "x-gzip": "gzip", "GZIP ; q=0.5": "gzip", "*": "gzip", "br, gzip;q=1.0": "gzip",
-		"gzip;q=0": "", "gzip; q=0.000, *": "", "*;q=0": "", "identity": "", "br;q=1, gzipped": "", "gzip;q=x": "",
+		"": "", "gzip": "gzip", "GZIP ; q=0.5": "gzip", "br, gzip;q=1.0": "gzip", "gzip;q=0": "", "gzip; q=0.000, *": "", "identity": "", "br;q=1, gzipped": "",
 	} {
 		for _, text := range []string{strings.Repeat("x", Smallest), strings.Repeat("x", Smallest-1)} {
 			r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()

@@ -136,8 +136,7 @@
     if (sending) return;
     sending = true;
     try {
-      const data = new FormData(form, button);
-      const answer = await fetch(form.action, { method: "POST", body: form.enctype === "multipart/form-data" ? data : new URLSearchParams(data) });
+      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, button)) });
       if (answer.redirected && !isLogin(answer)) return void (location.href = answer.url);
       const page = parse(await answer.text()), part = $("[data-part=confirm]", page);
       if (isLogin(answer)) complain("You are logged out. Log in from another tab, then try again.", form);

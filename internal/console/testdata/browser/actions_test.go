@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -179,8 +177,7 @@ func TestEveryAction(t *testing.T) {
 	comes(t, "connections", 0, func() int { s.asks("/connections?tube=closed-soon", &found); return len(found.Connections) })
 }
 
-// Actions on the page of tubes apply to all selected tubes. Jobs of a tube can be
-// exported to a file and imported into another tube.
+// Actions on the page of tubes apply to all selected tubes.
 func TestSelectedTubes(t *testing.T) {
 	s := start(t)
 	for _, tube := range []string{"mail", "news", "other"} {
@@ -197,23 +194,8 @@ func TestSelectedTubes(t *testing.T) {
 	act(t, ctx, s, "tubes", "kick-tube", both)
 	comes(t, "ready", 2, func() int { return state("mail").Jobs.Ready })
 
-	do(t, ctx, visit(s.url("tube/mail")))
-	until(t, ctx, "!document.querySelector('#help').hidden")
-	file := filepath.Join(t.TempDir(), "mail.ndjson")
-	jobs := evalLater[string](t, ctx, "fetch(document.querySelector('a[download]').href).then(r => r.text())")
-	if err := os.WriteFile(file, []byte(jobs), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	do(t, ctx, visit(s.url("tube/other/import")), chromedp.SetUploadFiles("input[type=file]", []string{file}), chromedp.Click("main form button"))
-	until(t, ctx, "document.querySelector('.note')?.textContent.includes('2 jobs')")
-	comes(t, "ready", 4, func() int { return state("other").Jobs.Ready })
-	var copy struct{ Body string }
-	if s.asks("/jobs/8", &copy); copy.Body != `{"for":"mail"}` {
-		t.Errorf("the body of a job that was imported is %s", copy.Body)
-	}
-
 	act(t, ctx, s, "tubes", "clear-tube", both, "state", "ready")
-	comes(t, "ready", [3]int{0, 0, 4}, func() [3]int {
+	comes(t, "ready", [3]int{0, 0, 2}, func() [3]int {
 		return [3]int{state("mail").Jobs.Ready, state("news").Jobs.Ready, state("other").Jobs.Ready}
 	})
 }

@@ -2,22 +2,16 @@ package browser
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 )
 
 // Pages and actions work without JavaScript: login, colours, filters, search, put,
-// import, and actions on selections.
+// and actions on selections.
 func TestWithoutScript(t *testing.T) {
 	s := start(t, secured(t, "ann", false)...)
 	ctx := browse(t, chromedp.Flag("blink-settings", "scriptEnabled=false"))
-	file := filepath.Join(t.TempDir(), "jobs.ndjson")
-	if err := os.WriteFile(file, []byte(`{"body":"from a file"}`+"\n"+`{"body":"needle"}`+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	step := func(steps ...chromedp.Action[chromedp.Void]) { t.Helper(); do(t, ctx, steps...) }
 	shows := func(text string) {
 		t.Helper()
@@ -28,8 +22,7 @@ func TestWithoutScript(t *testing.T) {
 	step(chromedp.SetValue("select[name=theme]", "dark"), chromedp.Click("#theme button"), chromedp.WaitReady("html[data-theme=dark]"))
 	step(chromedp.Navigate(s.url("tube/mail/put")), chromedp.SendKeys("[name=body]", "by hand"), chromedp.Click("main form button"))
 	shows("Tube mail has a new job.")
-	step(chromedp.Navigate(s.url("tube/mail/import")), chromedp.SetUploadFiles("input[type=file]", []string{file}), chromedp.Click("main form button"))
-	shows("2 jobs")
+	s.put("mail", "needle", 2)
 	step(chromedp.Navigate(s.url("tubes")), chromedp.SendKeys("main input[name=q]", "ma*"), chromedp.Click("main form[role=search] button"), chromedp.WaitReady("main input[name=q][value='ma*']"), chromedp.WaitReady("a.tube[href='/console/tube/mail']"))
 	step(chromedp.Navigate(s.url("search")), chromedp.SendKeys("main input[name=q]", "needle"), chromedp.Click("main form[role=search] button"), chromedp.WaitReady("a[href='/console/job/3']"))
 	step(chromedp.Navigate(s.url("")), chromedp.Click("a.tube[href='/console/tube/mail']"), chromedp.WaitReady("input[value='1']"),

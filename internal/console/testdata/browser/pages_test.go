@@ -141,7 +141,7 @@ func TestAccessibility(t *testing.T) {
 	s.say("bury 1 1024")
 	s.task("mail", `{"do":"change","state":"ready","priority":7}`)
 	ctx := browse(t)
-	for _, path := range []string{"", "tubes", "tube/mail?state=buried", "job/1", "job/1/edit", "failures", "working", "policies", "schedules", "schedule", "connections", "connection/1", "activity", "server", "login", "tube/mail/put", "tube/mail/import",
+	for _, path := range []string{"", "tubes", "tube/mail?state=buried", "job/1", "job/1/edit", "failures", "working", "policies", "schedules", "schedule", "connections", "connection/1", "activity", "server", "login", "tube/mail/put",
 		"search", "search?q=job+tube:mail+state:ready", "search?q=age%3Esoon", "tubes?sort=-attention", "tubes?q=none", "job/99", "tube/none", "nothing", "tubes?sort=nonsense",
 		"confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=change-job&job=2", "confirm?do=move-jobs&tube=mail&state=ready&q=x"} {
 		inBothThemes(t, ctx, program, s.url(path))

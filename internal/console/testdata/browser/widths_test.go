@@ -60,7 +60,7 @@ func TestWidths(t *testing.T) {
 	for name, path := range map[string]string{
 		"overview": "", "tubes": "tubes", "dead-tube": "tube/payments.dead", "tube": "tube/mail?state=ready", "reserved": "tube/mail?state=reserved", "job": "job/1", "edit": "job/1/edit", "put": "tube/mail/put",
 		"search": "search?q=customer", "failures": "failures", "working": "working", "policies": "policies", "schedules": "schedules", "schedule": "schedule?name=nightly-report-of-a-tenant", "connections": "connections?only=holding&sort=-held", "connection": "connection/1", "activity": "activity", "server": "server", "policy": "tube/payments/policy",
-		"confirm": "confirm?do=pause-tube&tube=mail", "redrive": "confirm?do=redrive-jobs&tube=payments.dead&state=buried", "find": "find?q=x", "import": "tube/mail/import", "nothing": "job/99",
+		"confirm": "confirm?do=pause-tube&tube=mail", "redrive": "confirm?do=redrive-jobs&tube=payments.dead&state=buried", "find": "find?q=x", "nothing": "job/99",
 	} {
 		for _, width := range allWidths {
 			do(t, ctx, chromedp.EmulateViewport(width, 900), visit(s.url(path)))
