@@ -258,11 +258,11 @@ func TestRights(t *testing.T) {
 	}
 	for _, form := range []string{"do=delete-job&job=1", "do=kick-tube&tube=mail&state=buried", "do=clear-tube&tube=payroll&state=ready", "do=put-job&tube=mail&body=x", "do=drain", "do=pause-tube&tube=mail&seconds=9"} {
 		v, _ := url.ParseQuery(form)
-		if text := r.follow(v, mailer); !strings.Contains(text, "note bad") || !strings.Contains(text, " needs the ") {
+		if text := r.follow(v, mailer); !strings.Contains(text, "note bad") || !strings.Contains(text, "You need the ") {
 			t.Errorf("%s was not refused", form)
 		}
 	}
-	if text := r.page(403, "/console/connections", mailer); !strings.Contains(text, "needs the stats right on every tube") {
+	if text := r.page(403, "/console/connections", mailer); !strings.Contains(text, "<p>You need the stats right on every tube") {
 		t.Error(text)
 	}
 	if text := r.page(200, "/console/job/1", r.login(rootToken)); !strings.Contains(text, "a secret") || !strings.Contains(text, "root</span> · log out") {
@@ -286,7 +286,7 @@ func TestPutOnly(t *testing.T) {
 		t.Error(text)
 	}
 	for _, path := range []string{"tubes", "tube/mail", "tube/news/put", "put?tube=news", "confirm?do=pause-tube&tube=mail", "confirm?do=kick-job&job=1"} {
-		if text := r.page(403, "/console/"+path, putter); !strings.Contains(text, " need") || strings.Contains(text, "<form class=") {
+		if text := r.page(403, "/console/"+path, putter); !strings.Contains(text, "You need the ") || strings.Contains(text, "<form class=") {
 			t.Errorf("%s: %s", path, text)
 		}
 	}

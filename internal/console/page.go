@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,9 +223,12 @@ func (p *page) Shape() string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
+// lacks matches an error of the API about missing rights.
+var lacks = regexp.MustCompile(`^\w+ needs (the [a-z ]+ rights?) (on .*)$`)
+
 // inWords returns an error as a sentence, with labels in place of the API's names.
 func inWords(err error) string {
-	text := err.Error()
+	text := lacks.ReplaceAllString(err.Error(), "you need $1 $2")
 	if name, rest, ok := strings.Cut(text, ": "); ok && fieldNames[name] != "" {
 		if slices.Contains(durationFields, name) {
 			rest = "enter a time such as 30s, 10m, 1h or 2d"
