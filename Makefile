@@ -35,8 +35,8 @@ race: ## run the tests of these packages under the race detector; needs a C comp
 busy: ## run "make test" and "make race" ROUNDS times next to BUSY processes that use the CPU
 	.ci/busy $(or $(ROUNDS),20) $(or $(BUSY),8)
 
-night: ## run the long tests for HOURS with new seeds; ONLY=journal runs those that a change of the journal can break, LIST=1 lists them
-	$(GO) run ./internal/test/night -hours $(or $(HOURS),8) -only '$(ONLY)' $(if $(LIST),-list)
+night: ## run the long tests for HOURS with new seeds; ONLY=journal runs those that a change of the journal can break
+	$(GO) run ./internal/test/night -hours $(or $(HOURS),8) -only '$(ONLY)'
 
 # Linux on amd64 runs 32-bit programs, unless its kernel was built without them.
 test-32: ## test the server and the client with 32-bit integers

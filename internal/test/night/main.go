@@ -30,9 +30,10 @@ import (
 var (
 	hours = flag.Float64("hours", 8, "duration in `hours`; parts with a fixed length can exceed it")
 	only  = flag.String("only", "", "run only parts whose area or name matches this regular `expression`")
-	list  = flag.Bool("list", false, "list the parts and exit")
-	logs  = flag.String("logs", "build/night", "write the output of the runs to this `directory`")
 )
+
+// logs is the directory for the output of the runs.
+const logs = "build/night"
 
 var notWord = regexp.MustCompile(`\W+`)
 
@@ -64,17 +65,10 @@ func run() error {
 	first := slices.DeleteFunc(once, unwanted)
 	shared := slices.DeleteFunc(append(long, targets...), unwanted)
 	finally := slices.DeleteFunc(last, unwanted)
-	all := slices.Concat(first, shared, finally)
-	if len(all) == 0 {
-		return fmt.Errorf("no part matches -only=%s; -list prints the parts", *only)
+	if len(first)+len(shared)+len(finally) == 0 {
+		return fmt.Errorf("no part matches -only=%s; internal/test/night/parts.go lists the parts", *only)
 	}
-	if *list {
-		for _, p := range all {
-			fmt.Println(p)
-		}
-		return nil
-	}
-	if err := os.MkdirAll(*logs, 0o755); err != nil {
+	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err
 	}
 	end := time.Now().Add(time.Duration(*hours * float64(time.Hour)))
@@ -135,7 +129,7 @@ func (n *night) run(p part, d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.runs[p.String()]++
-	log := filepath.Join(*logs, fmt.Sprintf("%s-%d.log", notWord.ReplaceAllString(p.String(), "-"), n.runs[p.String()]))
+	log := filepath.Join(logs, fmt.Sprintf("%s-%d.log", notWord.ReplaceAllString(p.String(), "-"), n.runs[p.String()]))
 	verdict := "ok"
 	if err != nil {
 		verdict = fmt.Sprintf("FAILED: %v; see %s", err, log)
