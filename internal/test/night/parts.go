@@ -77,7 +77,6 @@ var long = []part{
 	timed("engine", "./internal/engine", "TestRandom"),
 	timed("engine", "./internal/engine", "TestRandomLong"),
 	timed("engine", "./internal/engine", "TestRestoreRandom"),
-	timed("engine", "./internal/engine", "TestFollow"),
 	timed("engine", "./internal/engine", "TestSlicesRandom"),
 	timed("server", "./internal/broker", "TestRandom"),
 	timed("cluster", "./internal/cluster", "TestLives"),
