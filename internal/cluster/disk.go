@@ -31,21 +31,11 @@ type disk struct {
 	warnOnce rate.Sometimes // limits warnings about missing segments; owned by prepare
 }
 
-// diskWork is work that the raft loop requests. It is done in the order of the fields.
+// diskWork is work that the raft loop requests.
 type diskWork struct {
-	writes       []core.Write
-	membership   *raftlog.Membership // nil if unchanged
-	removed      bool                // this member was removed
-	fatalReason  string              // the reason why this member must stop permanently, or empty
-	peer         *peerRecord         // nil if unchanged
-	cut          raftlog.Position    // the journal durably contains the entries up to this one; zero requests no cut
-	minMatch     uint64              // all members have the log up to this entry
-	minReachable uint64              // all reachable members have the log up to this entry
-}
-
-type peerRecord struct {
-	id uint64
-	raftlog.Peer
+	writes []core.Write
+	record func() error // called after the writes; repeated if it fails; can be nil
+	isLast bool         // the member stops with record
 }
 
 func newDisk(m *Member) *disk {
@@ -55,10 +45,6 @@ func newDisk(m *Member) *disk {
 func (d *disk) add(w diskWork) {
 	d.mu.Lock()
 	d.waits = append(d.waits, w)
-	d.cutTo = max(d.cutTo, w.cut.Index)
-	if w.membership != nil {
-		d.pending = append(d.pending, w.membership.RolesIndex)
-	}
 	d.mu.Unlock()
 	signal(d.wake)
 }
@@ -136,35 +122,25 @@ func (d *disk) append(w diskWork) bool {
 			return false
 		}
 	}
-	return d.try(func() error { return d.record(w) }) && !w.isLast()
+	return (w.record == nil || d.try(w.record)) && !w.isLast
 }
 
-// isLast reports whether the member stops with w.
-func (w *diskWork) isLast() bool { return w.removed || w.fatalReason != "" }
-
-// record records all of w except the writes. If it fails, another call completes the
-// rest.
-func (d *disk) record(w diskWork) error {
-	log := d.m.log
-	if w.membership != nil {
-		// A removed voter must never count again, even after a crash of this member.
-		if err := errors.Join(log.SetMembership(*w.membership), log.Sync()); err != nil {
+// setMembership records the members after a change. A removed voter must never count
+// again, even after a crash of this member.
+func (d *disk) setMembership(with raftlog.Membership) {
+	d.mu.Lock()
+	d.pending = append(d.pending, with.RolesIndex)
+	d.mu.Unlock()
+	d.add(diskWork{record: func() error {
+		if err := errors.Join(d.m.log.SetMembership(with), d.m.log.Sync()); err != nil {
 			return err
 		}
 		d.mu.Lock()
-		d.pending = slices.DeleteFunc(d.pending, func(index uint64) bool { return index <= w.membership.RolesIndex })
+		d.pending = slices.DeleteFunc(d.pending, func(index uint64) bool { return index <= with.RolesIndex })
 		d.mu.Unlock()
 		d.m.wake()
-	}
-	if w.isLast() {
-		return d.recordFatal(w)
-	}
-	if w.peer != nil {
-		if err := errors.Join(log.SetPeer(w.peer.id, w.peer.Peer), log.Sync()); err != nil {
-			return err
-		}
-	}
-	return d.cut(w)
+		return nil
+	}})
 }
 
 // setLowOnSpace stores whether the journal, which shares the disk, has no space for jobs.
@@ -175,11 +151,17 @@ func (d *disk) setLowOnSpace(lowOnSpace bool) {
 	signal(d.wake)
 }
 
-// cut removes entries from the start of the log as requested, but keeps those that other
-// members still need.
-func (d *disk) cut(w diskWork) error {
-	log, keep := d.m.log, d.m.opt.Keep
-	return d.cutAt(min(w.cut.Index, max(w.minMatch, min(w.minReachable, log.Beyond(keep)), log.Beyond(keptNear*keep))))
+// cut removes entries from the start of the log up to index, which the journal durably
+// contains. It keeps those that other members still need: all members have the log up to
+// minMatch, and all reachable members up to minReachable.
+func (d *disk) cut(index, minMatch, minReachable uint64) {
+	d.mu.Lock()
+	d.cutTo = max(d.cutTo, index)
+	d.mu.Unlock()
+	d.add(diskWork{record: func() error {
+		log, keep := d.m.log, d.m.opt.Keep
+		return d.cutAt(min(index, max(minMatch, min(minReachable, log.Beyond(keep)), log.Beyond(keptNear*keep))))
+	}})
 }
 
 // makeRoom cuts the log at the last entry that is durable in the journal, even if a

@@ -8,7 +8,6 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
-	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
 // step passes another member's message to the core.
@@ -37,11 +36,8 @@ func (r *raftLoop) step(message *raftpb.Message) {
 // cut cuts the log at an entry that is durable in the journal and applied by the core.
 // Both are required, because the roles in all removed entries must be recorded, and after
 // a start, the journal can be ahead of the core.
-func (r *raftLoop) cut(at raftlog.Position) {
-	if applied := r.core.Applied(); applied.Index < at.Index {
-		at = applied
-	}
-	r.m.disk.add(diskWork{cut: at, minMatch: r.minMatch, minReachable: r.minReachable})
+func (r *raftLoop) cut(index uint64) {
+	r.m.disk.cut(min(index, r.core.Applied().Index), r.minMatch, r.minReachable)
 }
 
 // forgetLeader lets the members elect another leader at once, if the machine that refuses

@@ -88,10 +88,29 @@ func isContradiction(message *raftpb.Message) bool {
 }
 
 // leave stops this member permanently, because it was removed.
-func (d *disk) leave() { d.add(diskWork{removed: true}) }
+func (d *disk) leave() {
+	d.stop(ErrRemoved, func() error {
+		with := d.m.log.State().Membership
+		with.Members = without(with.Members, d.m.opt.Self.ID)
+		return d.m.log.SetMembership(with)
+	})
+}
 
 // stopWith stops this member permanently, for the given reason.
-func (d *disk) stopWith(reason string) { d.add(diskWork{fatalReason: reason}) }
+func (d *disk) stopWith(reason string) {
+	d.stop(fatalError(reason), func() error { return d.m.log.SetFatalReason(reason) })
+}
+
+// stop stops this member when the reason is recorded.
+func (d *disk) stop(why error, record func() error) {
+	d.add(diskWork{isLast: true, record: func() error {
+		err := errors.Join(record(), d.m.log.Sync())
+		if err == nil {
+			d.m.fail(why)
+		}
+		return err
+	}})
+}
 
 // fatalError returns the error for a recorded reason.
 func fatalError(reason string) error {
@@ -99,21 +118,4 @@ func fatalError(reason string) error {
 		return fmt.Errorf("%w%s", ErrCopy, why)
 	}
 	return fmt.Errorf("%w: %s", ErrDamaged, reason)
-}
-
-// recordFatal records the reason and stops this member.
-func (d *disk) recordFatal(w diskWork) error {
-	var err, why error
-	if w.removed {
-		with := d.m.log.State().Membership
-		with.Members = without(with.Members, d.m.opt.Self.ID)
-		err, why = d.m.log.SetMembership(with), ErrRemoved
-	} else {
-		err, why = d.m.log.SetFatalReason(w.fatalReason), fatalError(w.fatalReason)
-	}
-	if err := errors.Join(err, d.m.log.Sync()); err != nil {
-		return err
-	}
-	d.m.fail(why)
-	return nil
 }

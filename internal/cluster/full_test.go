@@ -119,8 +119,8 @@ func TestRoomIsNotMadeOfRoles(t *testing.T) {
 	m := &Member{log: log}
 	m.opt.setDefaults()
 	d := newDisk(m)
-	d.add(diskWork{membership: &raftlog.Membership{RolesIndex: 20}})
-	d.add(diskWork{cut: raftlog.Position{Index: 40, Term: 1}})
+	d.setMembership(raftlog.Membership{RolesIndex: 20})
+	d.cut(40, 0, 0)
 	d.makeRoom()
 	if cut := log.State().Cut.Index; cut != 19 {
 		t.Errorf("the log is cut at %d, want 19", cut)

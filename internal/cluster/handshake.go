@@ -195,7 +195,8 @@ func (s *peerTable) connect() {
 // record stores another member's state in Raft's log.
 func (s *peerTable) record(id uint64, p *peer) {
 	p.recorded.Acknowledged = p.acknowledged
-	s.m.disk.add(diskWork{peer: &peerRecord{id, p.recorded}})
+	log, recorded := s.m.log, p.recorded
+	s.m.disk.add(diskWork{record: func() error { return errors.Join(log.SetPeer(id, recorded), log.Sync()) }})
 }
 
 func (s *peerTable) isMember(id uint64) bool {

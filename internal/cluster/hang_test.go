@@ -88,13 +88,15 @@ func TestEndWhileFailing(t *testing.T) {
 // After the fatalReason that ends a member, the disk writes nothing of the same batch,
 // and delivers no response for it.
 func TestNothingAfterVerdict(t *testing.T) {
-	for _, last := range []diskWork{{fatalReason: "a test"}, {removed: true}} {
+	for _, stop := range []func(d *disk){(*disk).leave, func(d *disk) { d.stopWith("a test") }} {
 		ctx, end := context.WithCancel(t.Context())
 		d, log := diskOn(ctx, t, memfs.New())
 		d.m.end, d.m.logger, d.m.mail = end, d.m.opt.Logger, &mailbox{wake: make(chan struct{}, 1)}
 		after := entryOf(1, 1)
 		after.Responses = []*raftpb.Message{{}}
-		if d.write([]diskWork{last, writes(after)}) {
+		stop(d)
+		d.add(writes(after))
+		if d.write(d.waits) {
 			t.Error("the disk goes on")
 		}
 		if calls := d.m.mail.take(); len(calls) > 0 || log.Last().Index > 0 || ctx.Err() == nil {

@@ -80,7 +80,6 @@ func (h *health) blocked(now int64) int64 {
 // A candidacy contains the facts that, in addition to the disk, determine whether a
 // leader steps down.
 type candidacy struct {
-	leader       bool   // this member is Raft's leader
 	active       bool   // it serves clients, or could serve them
 	transferring bool   // a transfer is in progress
 	others       bool   // there are other voters
@@ -88,14 +87,12 @@ type candidacy struct {
 	unasked      uint64 // the same, among the voters that were not asked recently
 }
 
-// stepDown returns the member that should lead in place of this member, or 0. If silent
+// stepDown returns the member that should lead in place of this leader, or 0. If silent
 // is true, this member must send no messages, so that the others elect a leader.
 func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	slow, blocked := h.slow(now), h.blocked(now)
 	recently := h.yieldedAt != 0 && now-h.yieldedAt < yieldAgain
 	switch {
-	case !c.leader:
-		return 0, false
 	case slow >= goneDisk && c.others:
 		return 0, true
 	case c.transferring:
@@ -123,7 +120,6 @@ func (r *raftLoop) stepsDown(now int64) (silent bool) {
 		return false
 	}
 	to, silent := h.stepDown(now, candidacy{
-		leader:       true,
 		active:       r.core.Lead().Epoch != 0,
 		transferring: r.transfer.to != 0 || s.LeadTransferee != 0,
 		others:       len(s.Config.Voters[0]) > 1,

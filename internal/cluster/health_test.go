@@ -9,7 +9,7 @@ import (
 func TestStepDown(t *testing.T) {
 	const now = int64(time.Hour)
 	ago := func(d time.Duration) int64 { return now - int64(d) }
-	active := candidacy{leader: true, active: true, others: true, best: 2, unasked: 2}
+	active := candidacy{active: true, others: true, best: 2, unasked: 2}
 	with := func(change func(c *candidacy)) candidacy {
 		c := active
 		change(&c)
@@ -26,7 +26,6 @@ func TestStepDown(t *testing.T) {
 		{"all is well", health{}, active, 0, false},
 		{"slow for a moment", health{slowSince: ago(900 * time.Millisecond)}, active, 0, false},
 		{"slow", health{slowSince: ago(time.Second)}, active, 2, false},
-		{"slow, and it does not lead", health{slowSince: ago(time.Hour)}, candidacy{others: true, best: 2}, 0, false},
 		{"slow, and it serves nobody yet", health{slowSince: ago(time.Second)}, inactive, 0, false},
 		{"slow, and another one is to lead", health{slowSince: ago(time.Second)}, with(func(c *candidacy) { c.transferring = true }), 0, false},
 		{"slow, and nobody can be reached", health{slowSince: ago(time.Second)}, with(func(c *candidacy) { c.best, c.unasked = 0, 0 }), 0, false},
@@ -34,7 +33,7 @@ func TestStepDown(t *testing.T) {
 		{"slow again, much later", health{slowSince: ago(time.Second), yieldedAt: ago(5 * time.Minute)}, active, 2, false},
 		{"gone", health{slowSince: ago(3 * time.Second), yieldedAt: ago(time.Minute)}, active, 0, true},
 		{"gone, and it serves nobody yet", health{slowSince: ago(3 * time.Second)}, inactive, 0, true},
-		{"gone, and there is no other voter", health{slowSince: ago(3 * time.Second)}, candidacy{leader: true, active: true}, 0, false},
+		{"gone, and there is no other voter", health{slowSince: ago(3 * time.Second)}, candidacy{active: true}, 0, false},
 		{"refuses for a moment", health{blockedSince: ago(900 * time.Millisecond)}, active, 0, false},
 		{"refuses", health{blockedSince: ago(time.Second)}, active, 2, false},
 		{"refuses, with room for moments", health{blockedSince: ago(2 * time.Second), unblockedSince: ago(900 * time.Millisecond)}, active, 2, false},

@@ -301,7 +301,7 @@ func (r *raftLoop) applyRoles(changed *core.Roles) {
 	}
 	r.members = withRole(members, changed.Conf)
 	r.note() // before the disk: Add returns when the disk has the members, and Status must list them
-	r.m.disk.add(diskWork{membership: new(r.membership())})
+	r.m.disk.setMembership(r.membership())
 	r.connect()
 	if !r.isMember(r.m.opt.Self.ID) {
 		r.m.disk.leave()

@@ -145,7 +145,7 @@ func TestEarlierChangeAfterRemoval(t *testing.T) {
 		m.mail.post(func() {
 			m.disk.leave()
 			s := m.log.State()
-			m.disk.add(diskWork{membership: &s.Membership})
+			m.disk.setMembership(s.Membership)
 		})
 		sim.removed(gone)
 	})

@@ -10,7 +10,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
-	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 )
@@ -149,7 +148,7 @@ func (t *turn) reportSynced() {
 	}
 	if s.Index > t.reportedSynced.Index {
 		t.reportedSynced = s
-		t.m.mail.post(func() { t.m.raft.cut(raftlog.Position{Index: s.Index, Term: s.Term}) })
+		t.m.mail.post(func() { t.m.raft.cut(s.Index) })
 	}
 }
 
