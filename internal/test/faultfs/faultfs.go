@@ -10,9 +10,6 @@
 //		…
 //	}
 //
-// A fault prints itself as a Go expression, so that it can be copied from the log of a
-// failing test into another test.
-//
 // Closing a file never fails, because a program could not react to that.
 package faultfs
 
@@ -94,40 +91,6 @@ type Fault struct {
 	How    How
 	Sticky bool          // all calls from the n-th on fail
 	Err    syscall.Errno // 0 stands for EIO
-}
-
-// String returns the fault as a Go expression.
-func (f Fault) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "faultfs.Fault{Op: faultfs.%v", f.Op)
-	if f.Name != "" {
-		fmt.Fprintf(&b, ", Name: %q", f.Name)
-	}
-	if f.N != 0 {
-		fmt.Fprintf(&b, ", N: %d", f.N)
-	}
-	if f.How != Before {
-		fmt.Fprintf(&b, ", How: faultfs.%v", f.How)
-	}
-	if f.Sticky {
-		b.WriteString(", Sticky: true")
-	}
-	if f.Err != 0 {
-		fmt.Fprintf(&b, ", Err: %s", errnoName(f.Err))
-	}
-	return b.String() + "}"
-}
-
-func errnoName(err syscall.Errno) string {
-	for name, e := range map[string]syscall.Errno{
-		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EACCES": syscall.EACCES, "EROFS": syscall.EROFS,
-		"EDQUOT": syscall.EDQUOT, "EMFILE": syscall.EMFILE, "ENOENT": syscall.ENOENT,
-	} {
-		if e == err {
-			return "syscall." + name
-		}
-	}
-	return fmt.Sprintf("syscall.Errno(%d)", int(err))
 }
 
 // An FS is a file system with faults.

@@ -18,12 +18,6 @@ func TestContract(t *testing.T) {
 	vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return faultfs.New(memfs.New()), "/" })
 }
 
-func ExampleFault() {
-	fmt.Println(faultfs.Fault{Op: faultfs.Sync, Name: "*.wal", N: 3, How: faultfs.After, Sticky: true})
-	// Output:
-	// faultfs.Fault{Op: faultfs.Sync, Name: "*.wal", N: 3, How: faultfs.After, Sticky: true}
-}
-
 // Each way in which a write can fail has the right error and effect.
 func TestWrite(t *testing.T) {
 	for _, test := range []struct {

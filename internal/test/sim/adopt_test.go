@@ -51,7 +51,7 @@ func TestAdopt(t *testing.T) {
 			first, step := seeds.Step(4)
 			for n, fired := first, true; fired; n += step {
 				fault := faultfs.Fault{Op: faultfs.Any, N: n, How: how}
-				w := start(fault.String(), 0)
+				w := start(fmt.Sprintf("%+v", fault), 0)
 				w.fsys.Set(fault)
 				fired = w.mustAdopt(want, syscall.EIO)
 			}

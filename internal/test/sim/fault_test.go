@@ -43,7 +43,7 @@ func TestEveryCallFails(t *testing.T) {
 
 // lifeWithFault reports whether the fault occurred.
 func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired bool) {
-	w := newWorld(t, fault.String(), 32, journal.Options{SegmentSize: 1024, Sync: sync})
+	w := newWorld(t, fmt.Sprintf("%+v", fault), 32, journal.Options{SegmentSize: 1024, Sync: sync})
 	w.habits = habits{largest: 20, many: 12}
 	w.fsys.Set(fault)
 	if err := w.boot(); err != nil {
