@@ -14,8 +14,7 @@ type condition uint8
 const (
 	broken     condition = iota // the log cannot be written
 	lost                        // durable records are lost and not rewritten yet
-	full                        // the disk has no space for a record that was refused
-	stuck                       // no space, for another reason
+	full                        // there is no room for a record that was refused
 	uncleaned                   // cleaning or rewriting fails
 	unprepared                  // creating or removing files in the background fails
 	conditions
@@ -26,7 +25,6 @@ var texts = [conditions]struct{ is, begins, ends string }{
 	broken:     {"changes are refused", "journal write failed; refusing changes", "journal recovered; accepting changes"},
 	lost:       {"rewriting the damaged journal", "journal damaged; rewriting it from memory", "journal rewritten"},
 	full:       {"new jobs are refused", "no room for the journal; refusing new jobs", "journal has room again"},
-	stuck:      {"new jobs are refused", "cannot reserve room for the journal; refusing new jobs", "journal has room again"},
 	uncleaned:  {"journal compaction fails", "journal compaction failed; the journal grows", "journal compaction works again"},
 	unprepared: {"cannot create or remove journal files", "cannot create or remove journal files; retrying every second", "creating and removing journal files again"},
 }
@@ -74,28 +72,26 @@ func (h *health) worst() error {
 }
 
 // noRoom sets the condition for an error that prevented a record of n bytes, and returns
-// the outcome. The outcomes for a full disk and a failing disk differ.
+// the outcome of the command.
 func (h *health) noRoom(err error, n int64) engine.Outcome {
-	is, was, outcome := full, stuck, engine.OutOfMemory
-	if !wal.NoRoom(err) {
-		is, was, outcome = stuck, full, engine.Failed
+	h.refused = max(h.refused, n)
+	h.set(full, err)
+	if wal.NoRoom(err) {
+		return engine.OutOfMemory
 	}
-	h.errs[was], h.refused = nil, max(h.refused, n)
-	h.set(is, err)
-	return outcome
+	return engine.Failed
 }
 
-// room clears the conditions when there is space for the largest refused record. A
-// successful smaller put must not clear them: the error would come and go.
+// room clears the condition once there is room for the largest refused record. A
+// successful smaller put must not clear it: the error would come and go.
 func (h *health) room() {
 	h.clear(full)
-	h.clear(stuck)
 	h.refused = 0
 }
 
 // refusesJobs reports whether a record was refused and there is still no space for the
 // largest refused one.
-func (h *health) refusesJobs() bool { return h.errs[full] != nil || h.errs[stuck] != nil }
+func (h *health) refusesJobs() bool { return h.errs[full] != nil }
 
 // Refuses reports whether changes fail, or whether new jobs were refused and there is
 // still no space for the largest.

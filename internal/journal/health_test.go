@@ -97,7 +97,7 @@ func TestHealthIsTold(t *testing.T) {
 			if on {
 				b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true})
 			}
-		}, engine.Failed, "input/output error", "cannot reserve room for the journal; refusing new jobs"},
+		}, engine.Failed, "input/output error", "no room for the journal; refusing new jobs"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newSickBench(t)

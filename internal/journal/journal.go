@@ -156,7 +156,7 @@ func (j *Journal) Stats() Stats {
 	st.Stats = j.files.Stats()
 	st.Live = j.index.live
 	st.Err = j.files.Err()
-	st.Refusal = cmp.Or(j.health.err(broken), j.health.err(full), j.health.err(stuck), st.Err)
+	st.Refusal = cmp.Or(j.health.err(broken), j.health.err(full), st.Err)
 	st.Health = cmp.Or(j.health.worst(), st.Err)
 	return st
 }

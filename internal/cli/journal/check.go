@@ -1,13 +1,11 @@
 package journal
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,15 +89,9 @@ func (ins *inspection) findDamage(first *wal.CorruptError) error {
 
 // count counts the jobs of a journal without damage.
 func (ins *inspection) count() (err error) {
-	ins.tally, ins.applied = newTally(), nil
+	ins.tally, ins.applied = make(tally), nil
 	ins.report, err = journal.Dump(vfs.OS, ins.dir, func(e journal.Entry) error {
-		t := &ins.tally
-		t.records++
-		if t.last != e.Segment {
-			t.segments++
-			t.first, t.last = cmp.Or(t.first, e.Segment), e.Segment
-		}
-		t.count(&e)
+		ins.tally.count(&e)
 		if e.Kind == "applied" {
 			ins.applied = new(e)
 		}
@@ -123,8 +115,8 @@ func (ins *inspection) lookForBinlog() error {
 	if len(ins.waiting) == 0 || ins.adopted {
 		return nil
 	}
-	ins.mixed = ins.report.Segments > 0 || ins.tally.records > 0
-	ins.theirs = newTally()
+	ins.mixed = ins.report.Segments > 0 || ins.report.Records > 0
+	ins.theirs = make(tally)
 	ins.binlog, err = binlog.Read(vfs.OS, ins.dir, binlog.Options{}, func(c engine.Change) error {
 		e := journal.EntryOf(&c)
 		ins.theirs.count(&e)
@@ -150,18 +142,13 @@ func (ins *inspection) print(w io.Writer) {
 		for _, d := range ins.damage {
 			line("damage", "%s", d)
 		}
-	case ins.tally.records == 0:
+	case ins.report.Records == 0:
 		line("records", "none")
 	default:
-		t := &ins.tally
-		line("segments", "%d with records", t.segments)
-		line("oldest", "%s", wal.FileName(t.first))
-		line("newest", "%s", wal.FileName(t.last))
-		line("records", "%d", t.records)
-		if ins.report.Bytes > 0 {
-			line("bytes", "%d", ins.report.Bytes)
-		}
-		line("jobs", "%s", t)
+		line("segments", "%d", ins.report.Segments)
+		line("records", "%d", ins.report.Records)
+		line("bytes", "%d", ins.report.Bytes)
+		line("jobs", "%s", ins.tally)
 		if a := ins.applied; a != nil && a.Index > 0 {
 			at := ""
 			if a.At.Unix() > 0 { // a change of the members has no time
@@ -201,7 +188,7 @@ func (ins *inspection) printBinlog(line func(what, format string, args ...any)) 
 	default:
 		line(what, "%d files, which the next start takes over", len(ins.waiting))
 	}
-	line(what, "jobs %s", &ins.theirs)
+	line(what, "jobs %s", ins.theirs)
 	for _, d := range ins.binlog.Damage {
 		line(what, "damage: %s", d)
 	}
@@ -224,41 +211,32 @@ func (ins *inspection) verdict() error {
 	return nil
 }
 
-// A tally counts jobs by state. It needs far less memory than a server: a check beside a
-// large server must not take the server's memory.
-type tally struct {
-	records     int
-	segments    int              // with records
-	first, last uint64           // range of ids
-	jobs        map[uint64]uint8 // id -> index in op.IdleStates
-}
-
-func newTally() tally { return tally{jobs: make(map[uint64]uint8)} }
+// A tally contains the state of each job, as an index in op.IdleStates. It needs far less
+// memory than an engine: a check beside a large server must not take the server's memory.
+type tally map[uint64]uint8
 
 // count applies an entry to its job. It ignores entries of unknown jobs.
-func (t *tally) count(e *journal.Entry) {
-	_, known := t.jobs[e.ID]
+func (t tally) count(e *journal.Entry) {
+	_, known := t[e.ID]
 	switch {
 	case e.Kind == "put", e.Kind == "state" && known:
-		t.jobs[e.ID] = uint8(slices.Index(op.IdleStates, e.State))
+		t[e.ID] = uint8(slices.Index(op.IdleStates, e.State))
 	case e.Kind == "deleted":
-		delete(t.jobs, e.ID)
+		delete(t, e.ID)
 	}
 }
 
-func (t *tally) String() string {
+func (t tally) String() string {
 	var counts [3]int
-	for _, s := range t.jobs {
+	for _, s := range t {
 		counts[s]++
 	}
-	var parts []string
+	text, sep := fmt.Sprint(len(t)), ": "
 	for i, n := range counts {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, op.IdleStates[i]))
+			text += fmt.Sprintf("%s%d %s", sep, n, op.IdleStates[i])
+			sep = ", "
 		}
 	}
-	if len(parts) == 0 {
-		return "0"
-	}
-	return fmt.Sprintf("%d: %s", len(t.jobs), strings.Join(parts, ", "))
+	return text
 }
