@@ -241,15 +241,3 @@ func TestAppliedIsRewritten(t *testing.T) {
 		}
 	}
 }
-
-// A member does not adopt beanstalkd's files, because the other members would lack the
-// jobs.
-func TestMemberTakesNothingOver(t *testing.T) {
-	fsys := memfs.New()
-	writeTheirs(t, fsys, "/", 1, 2, 3)
-	j := New(Options{Member: true})
-	_, err := j.Open(fsys, "/", engine.New(engine.Options{Logged: true, Admit: j.Admit}))
-	if _, ok := errors.AsType[*MixedError](err); !ok {
-		t.Errorf("Open: %v, want a MixedError", err)
-	}
-}

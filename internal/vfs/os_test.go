@@ -155,18 +155,6 @@ func TestPreallocateBlocks(t *testing.T) {
 	want(2 * size)
 }
 
-// A write to a full disk returns ENOSPC.
-func TestErrno(t *testing.T) {
-	f, err := vfs.OpenDevice("/dev/full")
-	if err != nil {
-		t.Skip("no /dev/full: ", err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt([]byte("x"), 0); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("write to a full disk: %v", err)
-	}
-}
-
 // Opening a special file does not wait; a link to a file is a regular file.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()

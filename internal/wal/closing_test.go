@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
@@ -65,34 +63,6 @@ func TestCloseOnFullDisk(t *testing.T) {
 		at := len(b) - int(closingSize)
 		if length, internal := recordLength(b[at:]); length != 1 || !internal || payloadOf(b[at:])[0] != kindClosing || recordSynced(b[at:]) != int64(at) {
 			t.Errorf("records of %d bytes: the end of the segment is % x", n, b[at:])
-		}
-	}
-}
-
-// A failed write of the closing record is an error, and costs no record.
-func TestClosingRecordFails(t *testing.T) {
-	for n := 1; ; n++ {
-		disk := memfs.New()
-		fsys := faultfs.New(disk)
-		l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
-		_, err := l.Append([]byte("x"))
-		must(t, err)
-		must(t, l.Flush())
-		must(t, l.Sync())
-		fsys.Set(faultfs.Fault{Op: faultfs.Change, N: n, How: faultfs.Short, Err: syscall.EIO})
-		err = l.Close()
-		if fsys.Fired() == 0 {
-			if n < 4 { // write, cut, sync
-				t.Errorf("Close makes %d calls only", n-1)
-			}
-			must(t, err)
-			break
-		}
-		if !errors.Is(err, syscall.EIO) {
-			t.Errorf("call %d of Close fails: %v", n, err)
-		}
-		if got, err := openOnce(disk.Crash(newRand(uint64(n)))); err != nil || !slices.Equal(got, []string{"x"}) {
-			t.Errorf("call %d of Close fails: then %q, %v", n, got, err)
 		}
 	}
 }

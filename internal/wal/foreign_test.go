@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"slices"
@@ -103,51 +102,4 @@ func TestLargestSequence(t *testing.T) {
 	if got, err := openOnce(fsys); err != nil || !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("records: %q, %v", got, err)
 	}
-}
-
-// A sync reports ErrLost if the file was removed or cut. Recover writes the records that
-// were not durable to another segment.
-func TestFileLost(t *testing.T) {
-	for name, lose := range map[string]func(disk *memfs.FS, path string) error{
-		"removed": func(disk *memfs.FS, path string) error { return disk.Remove(path) },
-		"cut": func(disk *memfs.FS, path string) error {
-			f, err := disk.OpenWrite(path)
-			return errors.Join(err, f.Truncate(headerSize-1), f.Close())
-		},
-	} {
-		disk := memfs.New()
-		l := mustOpen(t, disk, testOptions)
-		appendAll(t, l, "durable")
-		must(t, lose(disk, l.open[0].name))
-		_, err := l.Append([]byte("a"))
-		must(t, errors.Join(err, l.Flush()))
-		if err := l.Sync(); !errors.Is(err, ErrLost) {
-			t.Errorf("%s: sync: %v", name, err)
-		}
-		must(t, l.Recover(nil))
-		appendAll(t, l, "b")
-		must(t, l.Close())
-		if sealed := files(t, disk)[FileName(2)]; !bytes.Contains(sealed, []byte("a")) {
-			t.Errorf("%s: the record was not written again: %q", name, sealed)
-		}
-	}
-}
-
-// The first write to a preallocated file that was removed reports ErrLost.
-func TestPreallocatedLost(t *testing.T) {
-	disk := memfs.New()
-	l := mustOpen(t, disk, testOptions)
-	appendAll(t, l, "durable")
-	must(t, l.Prepare())
-	next := l.pool.preallocated[0]
-	must(t, disk.Remove(next.name))
-	for l.active() != next {
-		_, err := l.Append([]byte("a record"))
-		must(t, err)
-	}
-	if err := l.Flush(); !errors.Is(err, ErrLost) {
-		t.Errorf("flush: %v", err)
-	}
-	must(t, l.Recover(nil))
-	must(t, l.Close())
 }

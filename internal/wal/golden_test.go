@@ -109,41 +109,6 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The golden files can be read.
-func TestGoldenIsRead(t *testing.T) {
-	dump, err := os.ReadFile("testdata/v4.golden")
-	must(t, err)
-	l, err := Open(load(t, undump(t, string(dump))), testDir, Options{})
-	must(t, err)
-	got, report, err := replayAll(l)
-	must(t, err)
-	if !slices.Equal(got, goldenRecords) || len(report.Torn) != 0 || report.Segments != 2 {
-		t.Errorf("read records %.20q, %+v", got, report)
-	}
-}
-
-// undump is the inverse of the dump in TestGolden.
-func undump(t *testing.T, dump string) map[string][]byte {
-	t.Helper()
-	all := make(map[string][]byte)
-	name := ""
-	for line := range strings.Lines(dump) {
-		line = strings.TrimSpace(line)
-		if rest, ok := strings.CutPrefix(line, "-- "); ok {
-			name = strings.TrimSuffix(rest, " --")
-			continue
-		}
-		if len(line) <= 8 {
-			continue // the offset at the end
-		}
-		columns, _, _ := strings.Cut(line[8:], "|")
-		b, err := hex.DecodeString(strings.ReplaceAll(columns, " ", ""))
-		must(t, err)
-		all[name] = append(all[name], b...)
-	}
-	return all
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -388,31 +388,6 @@ func TestReplayErrors(t *testing.T) {
 	}
 }
 
-// A log is unchanged after a round trip through a real directory.
-func TestRealDisk(t *testing.T) {
-	dir := t.TempDir()
-	for generation := range 3 {
-		l, err := Open(vfs.OS, dir, Options{SegmentSize: 64 << 10})
-		must(t, err)
-		got, report, err := replayAll(l)
-		must(t, err)
-		if len(got) != generation*1000 || len(report.Torn) > 0 {
-			t.Fatalf("generation %d: %d records, %+v", generation, len(got), report)
-		}
-		must(t, l.Prepare())
-		for i := range 1000 {
-			_, err := l.Append([]byte(payload(i)))
-			must(t, err)
-			if i%100 == 0 {
-				must(t, l.Flush())
-				must(t, l.Sync())
-			}
-		}
-		must(t, l.check())
-		must(t, l.Close())
-	}
-}
-
 // A commit, that is append, flush and sync, allocates nothing.
 func TestCommitAllocates(t *testing.T) {
 	if seeds.Race {
@@ -441,20 +416,4 @@ func TestCommitAllocates(t *testing.T) {
 		t.Errorf("a commit allocates %v times", n)
 	}
 	must(t, l.Close())
-}
-
-func TestLastNonZeroByte(t *testing.T) {
-	for size := range 40 {
-		b := make([]byte, size)
-		if got := lastNonZeroByte(b); got != -1 {
-			t.Errorf("%d zeros: %d", size, got)
-		}
-		for i := range b {
-			clear(b)
-			b[i/2], b[i] = 1, 1
-			if got := lastNonZeroByte(b); got != i {
-				t.Errorf("%d bytes, the last that is not 0 at %d: %d", size, i, got)
-			}
-		}
-	}
 }

@@ -43,8 +43,7 @@ type segment struct {
 	// synced; it is written with mu held.
 	mu     vfs.WorkLock
 	synced atomic.Int64
-	err    error // the error after which the file cannot be trusted beyond synced
-	failed atomic.Bool
+	failed atomic.Pointer[error] // the error after which the file cannot be trusted beyond synced
 }
 
 func newSegment(name string, h header) *segment {
@@ -157,28 +156,22 @@ func (s *segment) closeFile() {
 	}
 }
 
-// fail records that the file cannot be trusted beyond synced.
+// fail records that the file cannot be trusted beyond synced, which no longer changes:
+// fail waits for a running sync, and no sync follows. The first error counts.
 func (s *segment) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failLocked(err)
 }
 
-func (s *segment) failLocked(err error) {
-	if s.err == nil {
-		s.err = err
-		s.failed.Store(true)
-	}
-}
+func (s *segment) failLocked(err error) { s.failed.CompareAndSwap(nil, &err) }
 
 // failure returns the error after which the file cannot be trusted beyond synced, or nil.
 func (s *segment) failure() error {
-	if !s.failed.Load() {
-		return nil
+	if err := s.failed.Load(); err != nil {
+		return *err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
+	return nil
 }
 
 // sync makes the segment durable at least up to an offset, which must be flushed. Several
@@ -189,8 +182,8 @@ func (s *segment) sync(upTo int64) error {
 	if s.synced.Load() >= upTo {
 		return nil
 	}
-	if s.err != nil {
-		return s.err
+	if err := s.failure(); err != nil {
+		return err
 	}
 	return s.syncLocked()
 }
@@ -217,8 +210,8 @@ func (s *segment) syncLocked() error {
 func (s *segment) seal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.err
+	if err := s.failure(); err != nil {
+		return err
 	}
 	if err := s.syncLocked(); err != nil {
 		return err
@@ -226,7 +219,7 @@ func (s *segment) seal() error {
 	if s.end < s.size {
 		if err := s.file.Truncate(s.end); err != nil {
 			s.failLocked(fmt.Errorf("wal: seal %s: %w", s.name, err))
-			return s.err
+			return s.failure()
 		}
 	}
 	s.file.Close() // all data is synced, so an error does not matter

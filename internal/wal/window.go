@@ -1,7 +1,7 @@
 package wal
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
 	"io"
 
@@ -148,25 +148,12 @@ func (w *window) lastNonZero(from int64) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if i := lastNonZeroByte(b); i >= 0 {
-			return start + int64(i), nil
+		if n := len(bytes.TrimRight(b, "\x00")); n > 0 {
+			return start + int64(n) - 1, nil
 		}
 		end = start
 	}
 	return -1, nil
-}
-
-// lastNonZeroByte returns the index of the last nonzero byte, or -1. It compares eight
-// bytes at a time: a killed server with many jobs leaves tens of megabytes of
-// preallocated zeros.
-func lastNonZeroByte(b []byte) int {
-	for len(b) >= 8 && binary.LittleEndian.Uint64(b[len(b)-8:]) == 0 {
-		b = b[:len(b)-8]
-	}
-	for len(b) > 0 && b[len(b)-1] == 0 {
-		b = b[:len(b)-1]
-	}
-	return len(b) - 1
 }
 
 // readFull reads len(b) bytes. It returns an error if the file ends earlier.

@@ -9,6 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// smallLog returns a log with records of all kinds, about 600 bytes.
+func smallLog() *builder {
+	return build(7).
+		full("mail", 1, stateReady, "abc\r\n").
+		full("a", 2, stateDelayed, "\r\n").
+		short(1, stateBuried).
+		full("mail", 3, stateReserved, "0123456789\r\n").
+		short(2, stateDeleted).
+		full("b", 1, stateBuried, "abc\r\n").
+		short(9, stateDelayed)
+}
+
 // FuzzRead reads a file of any bytes, and a valid one after it. Read invents no job and
 // reports all skipped bytes, and its jobs survive Write and Read.
 func FuzzRead(f *testing.F) {

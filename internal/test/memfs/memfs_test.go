@@ -247,23 +247,3 @@ func TestLimit(t *testing.T) {
 		t.Errorf("used %d after all files were removed", fsys.Used())
 	}
 }
-
-// The same seed gives the same disk.
-func TestCrashDeterministic(t *testing.T) {
-	fsys := memfs.New()
-	for _, name := range []string{"/a", "/b", "/c", "/d"} {
-		write(t, create(t, fsys, name), sectors("a")+sectors("b")+sectors("c"), 0)
-	}
-	describe := func(seed uint64) (s string) {
-		after := fsys.Crash(rand.New(rand.NewPCG(seed, 2)))
-		for _, name := range []string{"/a", "/b", "/c", "/d"} {
-			s += content(after, name) + "; "
-		}
-		return s
-	}
-	for seed := range uint64(50) {
-		if a, b := describe(seed), describe(seed); a != b {
-			t.Fatalf("seed %d: %s and %s", seed, a, b)
-		}
-	}
-}
