@@ -36,9 +36,9 @@ func TestInterruptedAtTerminal(t *testing.T) {
 	t.Setenv("BEANPOLE_ADMIN_ADDR", admin)
 	runBeanpole(t, "put", "--addr", addr, "--tube", "mail", "hello")
 	for asks, args := range map[string][]string{
-		"reading from the terminal":              {"put"},
-		"reading from the terminal until":        {"import"},
-		"Delete 1 ready job of tube mail? [y/N]": {"clear", "mail", "--state", "ready"},
+		"reading from the terminal":           {"put"},
+		"reading from the terminal until":     {"import"},
+		"Delete 1 ready job of 1 tube? [y/N]": {"clear", "mail", "--state", "ready"},
 	} {
 		cmd := exec.Command("beanpole", append(args, "--addr", addr)...)
 		terminal, err := pty.Start(cmd)

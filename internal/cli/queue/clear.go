@@ -32,56 +32,32 @@ func newClear() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.clear(ctx, a, tubes)
+		total := uint64(0)
+		for i := range tubes {
+			n := &tubes[i].Jobs
+			for _, state := range s.states {
+				total += map[string]uint64{"ready": n.Ready, "delayed": n.Delayed, "buried": n.Buried}[state]
+			}
+		}
+		if total > 0 {
+			if err := s.Confirm(fmt.Sprintf("Delete %s of %s?", cliutil.Count(total, strings.Join(s.states, " or ")+" job"), cliutil.Count(len(tubes), "tube"))); err != nil {
+				return err
+			}
+		}
+		deleted := uint64(0)
+		for i := range tubes {
+			n, err := s.changeJobs(ctx, a, admin.StartTask{OfTube: admin.OfTube{Tube: tubes[i].Name}, Do: "delete"}, s.states, 0)
+			if deleted += n; err != nil {
+				return s.printChanged("deleted", deleted, err)
+			}
+		}
+		return s.printChanged("deleted", deleted, nil)
 	})
 	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
 	s.defineTube(cmd, "delete jobs of `TUBES`, in addition to the arguments")
 	s.defineStates(cmd, op.IdleStates, "delete the jobs in these")
 	s.DefineYes(cmd)
 	return cmd
-}
-
-// clear deletes the jobs of tubes in the given states.
-func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube) error {
-	var counts []string
-	total := uint64(0)
-	for _, state := range s.states {
-		n := uint64(0)
-		for i := range tubes {
-			n += map[string]uint64{"ready": tubes[i].Jobs.Ready, "delayed": tubes[i].Jobs.Delayed, "buried": tubes[i].Jobs.Buried}[state]
-		}
-		counts = append(counts, cliutil.Count(n, state+" job"))
-		total += n
-	}
-	if total > 0 {
-		if err := s.Confirm(fmt.Sprintf("Delete %s of %s?", strings.Join(counts, " and "), listNames(tubes))); err != nil {
-			return err
-		}
-	}
-	deleted := uint64(0)
-	for i := range tubes {
-		n, err := s.changeJobs(ctx, a, admin.StartTask{OfTube: admin.OfTube{Tube: tubes[i].Name}, Do: "delete"}, s.states, 0)
-		if deleted += n; err != nil {
-			return s.printChanged("deleted", deleted, err)
-		}
-	}
-	return s.printChanged("deleted", deleted, nil)
-}
-
-// listNames names the first tubes of a list.
-func listNames(tubes []tube) string {
-	const most = 5
-	if len(tubes) == 1 {
-		return "tube " + tubes[0].Name
-	}
-	text := cliutil.Count(len(tubes), "tube")
-	for i := range tubes[:min(len(tubes), most)] {
-		text += map[bool]string{true: ": ", false: ", "}[i == 0] + tubes[i].Name
-	}
-	if len(tubes) > most {
-		text += ", ..."
-	}
-	return text
 }
 
 const moveLong = `Move jobs from one tube to another. Jobs keep their ids, ages and counters, and each job is
