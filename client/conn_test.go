@@ -191,23 +191,6 @@ func TestErrorFields(t *testing.T) {
 	}
 }
 
-// A job without a tube goes to the tube default, even if the connection used another tube
-// before.
-func TestPutTube(t *testing.T) {
-	ctx := t.Context()
-	c := dial(t, start(t), nil)
-	for _, tube := range []string{"b", "", "b", "b", "a", ""} {
-		id := get(c.Put(ctx, client.NewJob{Tube: tube}))
-		want := tube
-		if want == "" {
-			want = "default"
-		}
-		if st := get(c.StatsJob(ctx, id)); st.Tube != want {
-			t.Errorf("put to %q, is in %q", tube, st.Tube)
-		}
-	}
-}
-
 func TestFlushTube(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()

@@ -127,31 +127,6 @@ func ExampleConn_Put() {
 	// Output: reports delayed 100 1h0m0s 5m0s
 }
 
-// This example puts, reserves and deletes a thousand jobs in a few round trips.
-func ExampleConn_PutMany() {
-	c, end := connect()
-	defer end()
-	ctx := context.Background()
-
-	jobs := make([]client.NewJob, 1000)
-	for i := range jobs {
-		jobs[i] = client.NewJob{Body: fmt.Appendf(nil, "job %d", i)}
-	}
-	ids, err := c.PutMany(ctx, jobs)
-	if err != nil {
-		log.Fatal(err)
-	}
-	taken, err := c.ReserveMany(ctx, 1000, 0)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := c.DeleteMany(ctx, ids); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(len(taken), "jobs, the last is", string(taken[len(taken)-1].Body))
-	// Output: 1000 jobs, the last is job 999
-}
-
 // Some jobs of a batch can fail.
 func ExampleBatchError() {
 	c, end := connect()

@@ -2,11 +2,9 @@ package worker_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"log/slog"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
@@ -91,44 +89,4 @@ func ExampleJSON() {
 	// mail to Ann
 	// 1 deleted
 	// 2 buried
-}
-
-// The hooks of this worker print the outcomes.
-func ExampleHooks() {
-	srv := startExample("to Ann", "to nobody", "later")
-	defer srv.Close()
-
-	ctx, stop := context.WithCancel(context.Background())
-	left := 3
-	w, err := worker.New(func(_ context.Context, job *worker.Job) error {
-		switch string(job.Body) {
-		case "to nobody":
-			return worker.Bury(errors.New("no address"))
-		case "later":
-			return worker.Retry(errors.New("closed today"), time.Hour)
-		}
-		return nil
-	}, &worker.Options{
-		Servers: []string{srv.Addr},
-		Tubes:   []string{"mail"},
-		Hooks: worker.Hooks{
-			Finish: func(_ context.Context, job *worker.Job, o worker.Outcome) {
-				fmt.Printf("%s: %s, %v\n", job.Body, o.Action, o.Err)
-				if left--; left == 0 {
-					stop()
-				}
-			},
-			Error: func(err error) { log.Print(err) },
-		},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := w.Run(ctx); err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// to Ann: deleted, <nil>
-	// to nobody: buried, no address
-	// later: released, closed today
 }

@@ -11,13 +11,10 @@ func TestWrongCommandLine(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		// Unknown options and arguments.
 		{"-x", `unknown shorthand flag: 'x' in -x (see: beanpole serve --help)`},
-		{"-VxV", `unknown shorthand flag: 'x' in -xV `},
 		{"--nonsense", `unknown flag: --nonsense `},
-		{"serve --nonsense=1", `unknown flag: --nonsense `},
 		{"nonsense -p 1", `unknown argument "nonsense" (see: beanpole --help)`},
 		{"serv", `unknown argument "serv"; did you mean "serve"?`},
 		{"serve extra", `unknown argument "extra"`},
-		{"-p 0 extra", `unknown argument "extra"`},
 		{"-", `unknown argument "-"`},
 		{"-p 0 -- extra", `unknown argument "extra"`},
 		{"version extra", `unknown argument "extra"`},
@@ -25,17 +22,13 @@ func TestWrongCommandLine(t *testing.T) {
 		// Options without a value.
 		{"-p", `flag needs an argument: 'p' in -p (see: beanpole serve --help)`},
 		{"-VFz", `flag needs an argument: 'z' in -z`},
-		{"--user", `flag needs an argument: --user`},
 		// Numbers consist of decimal digits. A value can begin with "-".
 		{"-z 12x", `invalid argument "12x" for "-z, --max-job-size" flag: want bytes as a decimal number, or with a unit: `},
-		{"-z -1", `invalid argument "-1" for "-z, `},
 		{"-z ", `invalid argument "" for "-z, `},
-		{"-z 0x10", `invalid argument "0x10" for "-z, `},
 		{"-z 99999999999999999999", `want bytes, at most 9223372036854775807`},
 		{"-s 1_000", `invalid argument "1_000" for "-s, --segment-size"`},
 		{"-f 50ms", `invalid argument "50ms" for "-f, --fsync-interval" flag: want milliseconds as a decimal number`},
 		{"-p 65536", `invalid argument "65536" for "-p, --port" flag: want a port`},
-		{"-p -V", `invalid argument "-V" for "-p, `},
 		{"--max-connections 0", `invalid argument "0" for "--max-connections" flag: want at least 1`},
 		{"--idle-timeout 30", `invalid argument "30" for "--idle-timeout" flag: want a time with its unit: 30s is seconds`},
 		{"--compat 1.11", `invalid argument "1.11" for "--compat" flag: want 1.12 or 1.13`},
@@ -50,7 +43,6 @@ func TestWrongCommandLine(t *testing.T) {
 		{"-l unix:0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890", `too long: 121 bytes`},
 		{"--networks 10.0.0.0/99", `invalid argument "10.0.0.0/99" for "--networks" flag: "10.0.0.0/99" is not a network`},
 		{"--admin x:y:z", `invalid argument "x:y:z" for "--admin"`},
-		{"jurnal", `unknown argument "jurnal"; did you mean "journal"?`},
 		// Commands of a cluster, before they send a request.
 		{"cluster remove DIR x", `"x" is not the id of a member (see: beanpole cluster status DIR)`},
 		{"cluster init DIR", `--listen is required: the address at which other members reach this one`},

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -37,17 +36,9 @@ func commit() string {
 }
 
 func newVersion() *cobra.Command {
-	var asJSON bool
-	cmd := cliutil.NewCommand("version [options]", "print the version of this binary", "", "  beanpole version --json", "", func(cmd *cobra.Command, _ []string) error {
-		if asJSON {
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
-				"version": versionOf(cmd), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "commit": commit(),
-			})
-		}
+	return cliutil.NewCommand("version", "print the version of this binary", "", "  beanpole version", "", func(cmd *cobra.Command, _ []string) error {
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\ngo       %s %s/%s\ncommit   %s\n",
 			versionOf(cmd), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
 		return err
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
 }

@@ -1,6 +1,7 @@
 package cliutil
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -144,19 +145,14 @@ func (a *adminTransport) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	why := whyUnreachable(err)
-	_, garbled := errors.AsType[tls.RecordHeaderError](err)
-	e, ok := errors.AsType[*url.Error](err)
-	switch {
-	case why != "":
-	case garbled:
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // without the URL
+	}
+	why := cmp.Or(whyUnreachable(err), err.Error())
+	if _, garbled := errors.AsType[tls.RecordHeaderError](err); garbled {
 		why = "it does not speak TLS: leave out the --tls options"
-	case errors.Is(err, io.EOF):
+	} else if errors.Is(err, io.EOF) {
 		why = "the server there closes the connection"
-	case ok:
-		why = e.Err.Error() // without the URL
-	default:
-		why = err.Error()
 	}
 	return exit.WithCode(exit.Disconnected, fmt.Errorf("no admin API at %s: %s; give its address with --admin or %s (beanstalkd has no such API)", a.addr, why, adminVariable))
 }

@@ -24,12 +24,12 @@ confirmation, unless --yes is given.`
 
 // A connectionFilter selects connections.
 type connectionFilter struct {
-	ids               []uint64
-	tubes             []string
-	address, identity string
-	job               uint64
-	holding, waiting  bool
-	idle              time.Duration
+	ids              []uint64
+	tubes            []string
+	text             string
+	job              uint64
+	holding, waiting bool
+	idle             time.Duration
 }
 
 func newConnections() *cobra.Command {
@@ -56,11 +56,10 @@ func newConnections() *cobra.Command {
 		}
 		return s.closeAll(ctx, a, found)
 	})
-	cmd.Example = "  beanpole connections --holding\n  beanpole connections --idle 1h --tube default\n  beanpole connections --job 17\n  beanpole connections --address 10.0.0.7: --close"
+	cmd.Example = "  beanpole connections --holding\n  beanpole connections --idle 1h --tube default\n  beanpole connections --job 17\n  beanpole connections --find 10.0.0.7: --close"
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&f.tubes, "tube", "t", nil, "select clients that use or watch one of `TUBES`; * stands\nfor any characters, ? for one")
-	fs.StringVar(&f.address, "address", "", "select clients whose address starts with `TEXT`")
-	fs.StringVar(&f.identity, "identity", "", "select clients with the identity `NAME`")
+	fs.StringVarP(&f.text, "find", "q", "", "select clients with `TEXT` in their address or identity")
 	fs.Uint64Var(&f.job, "job", 0, "select the client that holds the job `ID`")
 	fs.BoolVar(&f.holding, "holding", false, "select clients that hold jobs")
 	fs.BoolVar(&f.waiting, "waiting", false, "select clients that wait for a job")
@@ -73,7 +72,7 @@ func newConnections() *cobra.Command {
 
 // isAll reports whether the filter selects all connections.
 func (f *connectionFilter) isAll() bool {
-	return len(f.ids) == 0 && len(f.tubes) == 0 && f.address == "" && f.identity == "" && f.job == 0 && !f.holding && !f.waiting && f.idle == 0
+	return len(f.ids) == 0 && len(f.tubes) == 0 && f.text == "" && f.job == 0 && !f.holding && !f.waiting && f.idle == 0
 }
 
 // find returns the selected connections.
@@ -88,7 +87,7 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 		}
 		f.ids = append(f.ids, j.ReservedBy)
 	}
-	if len(f.ids) > 0 && len(f.tubes) == 0 && !f.holding && !f.waiting {
+	if len(f.ids) > 0 && len(f.tubes) == 0 && f.text == "" && !f.holding && !f.waiting {
 		for _, id := range f.ids {
 			c, err := a.GetConnection(ctx, &admin.OfConnection{Connection: id})
 			if err != nil {
@@ -99,7 +98,7 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 	} else {
 		// The server must select by tubes, because its answer contains only a hundred
 		// watched tubes of a client.
-		in := admin.ListConnections{Limit: 1000, Holding: f.holding, Waiting: f.waiting, Tube: strings.Join(f.tubes, ",")}
+		in := admin.ListConnections{Limit: 1000, Holding: f.holding, Waiting: f.waiting, Q: f.text, Tube: strings.Join(f.tubes, ",")}
 		for more := true; more; more = in.Cursor != "" {
 			page, err := a.ListConnections(ctx, &in)
 			if err != nil {
@@ -110,8 +109,7 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 		}
 	}
 	found = slices.DeleteFunc(found, func(c admin.Connection) bool {
-		return f.idle > 0 && (c.Waiting || c.Idle < seconds(f.idle)) || len(f.ids) > 0 && !slices.Contains(f.ids, c.ID) ||
-			f.identity != "" && c.Identity != f.identity || !strings.HasPrefix(c.Address, f.address)
+		return f.idle > 0 && (c.Waiting || c.Idle < seconds(f.idle)) || len(f.ids) > 0 && !slices.Contains(f.ids, c.ID)
 	})
 	slices.SortFunc(found, func(a, b admin.Connection) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil

@@ -21,8 +21,11 @@ The server looks at a sample of its jobs, and the command notes the size of the 
 confirmation, unless --yes is given. 'q' in the JSON of a group is the query for 'beanpole
 jobs --find'.`
 
-// failuresDo maps the values of --do to the states of the jobs that they change.
-var failuresDo = map[string]string{"kick": "buried delayed", "redrive": "buried", "delete": "buried delayed ready"}
+// failuresDo maps the values of --do to their results, and to the states of the jobs that
+// they change.
+var failuresDo = map[string]struct{ done, states string }{
+	"kick": {"kicked", "buried delayed"}, "redrive": {"redriven", "buried"}, "delete": {"deleted", "buried delayed ready"},
+}
 
 func newFailures() *cobra.Command {
 	var reason, do string
@@ -38,7 +41,7 @@ func newFailures() *cobra.Command {
 		}
 		var groups []admin.FailureGroup
 		for _, g := range all.Groups {
-			if strings.Contains(g.Reason, reason) && (do == "" || strings.Contains(failuresDo[do], g.State)) {
+			if strings.Contains(g.Reason, reason) && (do == "" || strings.Contains(failuresDo[do].states, g.State)) {
 				groups = append(groups, g)
 			}
 		}
@@ -63,19 +66,18 @@ func newFailures() *cobra.Command {
 }
 
 // changeFailures runs a task for the jobs of each group.
-func (s *session) changeFailures(ctx context.Context, a *admin.Client, groups []admin.FailureGroup, do string) error {
+func (s *session) changeFailures(ctx context.Context, a *admin.Client, groups []admin.FailureGroup, do string) (err error) {
 	if len(groups) > 0 {
-		if err := s.Confirm(fmt.Sprintf("%s the jobs of %s?", strings.ToUpper(do[:1])+do[1:], cliutil.Count(len(groups), "group"))); err != nil {
+		if err := s.Confirm(fmt.Sprintf("%s the jobs of %s?", do, cliutil.Count(len(groups), "group"))); err != nil {
 			return err
 		}
 	}
-	done := map[string]string{"kick": "kicked", "redrive": "redriven", "delete": "deleted"}[do]
 	changed := uint64(0)
-	for _, g := range groups {
-		n, err := s.runTask(ctx, a, &admin.StartTask{OfTube: admin.OfTube{Tube: g.Tube}, Do: do, State: &g.State, Q: &g.Q})
-		if changed += n; err != nil {
-			return s.printChanged(done, changed, err)
-		}
+	for i := 0; i < len(groups) && err == nil; i++ {
+		g := &groups[i]
+		var n uint64
+		n, err = s.runTask(ctx, a, &admin.StartTask{OfTube: admin.OfTube{Tube: g.Tube}, Do: do, State: &g.State, Q: &g.Q})
+		changed += n
 	}
-	return s.printChanged(done, changed, nil)
+	return s.printChanged(failuresDo[do].done, changed, err)
 }

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -189,16 +188,12 @@ func newKick() *cobra.Command {
 		}
 		kicked := 0
 		for _, tube := range names {
-			st, err := s.Conn.StatsTube(ctx, tube) // use would create it
-			if err != nil {
+			if _, err := s.Conn.StatsTube(ctx, tube); err != nil { // use would create it
 				return err
 			}
 			n, err := s.Conn.Kick(ctx, tube, count)
 			if kicked += n; err != nil {
 				return err
-			}
-			if st.Watching == 0 && strings.HasSuffix(tube, ".dead") { // the default name of a dead tube
-				s.Note("%s has no workers; if it is a dead tube, 'beanpole redrive %s' returns jobs to their tubes", tube, tube)
 			}
 		}
 		return s.printCount("kicked", uint64(kicked))

@@ -80,7 +80,7 @@ func (t *topServer) snapshot() (snap top.Snapshot, err error) {
 	if err != nil {
 		return snap, err
 	}
-	tubes, _, err := statsOf(t.ctx, t.Conn, names)
+	tubes, err := statsOf(t.ctx, t.Conn, names)
 	for _, st := range tubes {
 		snap.Tubes = append(snap.Tubes, top.Tube{Tube: tubeOf(st)})
 	}

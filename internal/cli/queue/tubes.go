@@ -99,10 +99,7 @@ func (s *session) loadTubes(ctx context.Context, names []string) (_ []tube, plai
 			return nil, false, err
 		}
 	}
-	stats, hidden, err := statsOf(ctx, s.Conn, all)
-	if hidden > 0 && len(names) == 0 {
-		s.Note("%s hidden: the server refuses their statistics", cliutil.Count(hidden, "tube"))
-	}
+	stats, err := statsOf(ctx, s.Conn, all)
 	tubes := make([]tube, len(stats))
 	for i, st := range stats {
 		tubes[i] = tube{Tube: tubeOf(st)}
@@ -161,31 +158,27 @@ func matching(all []tube, names []string) (tubes []tube, err error) {
 // isPattern reports whether a name is a pattern: names of tubes contain no * or ?.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?") }
 
-// statsOf returns the statistics of tubes from the protocol. It omits tubes that do not
-// exist, and counts the tubes that the client must not see in hidden.
-func statsOf(ctx context.Context, c *client.Conn, names []string) (tubes []*client.TubeStats, hidden int, err error) {
+// statsOf returns the statistics of tubes from the protocol, without the tubes that do not
+// exist or that the client must not see.
+func statsOf(ctx context.Context, c *client.Conn, names []string) (tubes []*client.TubeStats, err error) {
 	stats, err := c.StatsTubeMany(ctx, names)
 	batch, ok := errors.AsType[*client.BatchError](err)
 	if err != nil && !ok {
-		return nil, 0, err
+		return nil, err
 	}
 	for i, st := range stats {
-		if st != nil {
-			if st.Name == defaultTube && st.Watching > 0 {
-				st.Watching-- // this connection
+		if st == nil {
+			if err := batch.Errs[i]; !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrUnauthorized) {
+				return nil, err
 			}
-			tubes = append(tubes, st)
 			continue
 		}
-		switch err := batch.Errs[i]; {
-		case errors.Is(err, client.ErrNotFound):
-		case errors.Is(err, client.ErrUnauthorized):
-			hidden++
-		default:
-			return nil, 0, err
+		if st.Name == defaultTube && st.Watching > 0 {
+			st.Watching-- // this connection
 		}
+		tubes = append(tubes, st)
 	}
-	return tubes, hidden, nil
+	return tubes, nil
 }
 
 func (s *session) printTubes(tubes []tube, plain bool) error {

@@ -23,7 +23,7 @@ func newWait() *cobra.Command {
 		buried         bool
 	}
 	s := new(session)
-	cmd := s.command("wait", "[TUBE...]", "wait until tubes are empty", func(ctx context.Context, args []string) error {
+	cmd := s.Command("wait", "[TUBE...]", "wait until tubes are empty", func(ctx context.Context, args []string) error {
 		names := s.tubeNames(args)
 		if len(names) == 0 {
 			return errNoTube
@@ -44,9 +44,6 @@ func newWait() *cobra.Command {
 			switch {
 			case err != nil:
 				return err
-			case left == 0 && s.JSON:
-				b.End()
-				return s.PrintJSON(map[string]uint64{"left": 0})
 			case left == 0:
 				return nil
 			}
@@ -54,9 +51,6 @@ func newWait() *cobra.Command {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-tooLong:
-				if s.JSON {
-					s.PrintJSON(map[string]uint64{"left": left})
-				}
 				return exit.WithCode(exit.Nothing, fmt.Errorf("after %s: %s left in %s", opt.timeout, cliutil.Count(left, "job"), strings.Join(names, ", ")))
 			case <-time.After(opt.every):
 			}
