@@ -28,11 +28,6 @@ func (p *Policy) stales() bool {
 	return p != nil && (p.TTL > 0 || p.KeepBuried > 0 || p.singleAttempt())
 }
 
-// sameStales reports whether two policies make the same jobs stale.
-func sameStales(p, q *Policy) bool {
-	return p.TTL == q.TTL && p.KeepBuried == q.KeepBuried && p.singleAttempt() == q.singleAttempt()
-}
-
 // countStales records that a tube's policy changes from before to after.
 func (e *Engine) countStales(before, after *Policy) {
 	w := &e.staleSweep

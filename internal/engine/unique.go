@@ -42,8 +42,8 @@ func (w While) has(s State) bool {
 // the policies. See keyindex.go.
 //
 // I28. Unless a jobPass is under way, the index contains exactly the jobs whose tube has
-// a Key and whose state blocks duplicates; stale jobs can be missing. During a pass, jobs
-// can be missing and other jobs present, so findKey examines each job that it finds.
+// a Key and whose state blocks duplicates. During a pass, jobs can be missing and other
+// jobs present, so findKey examines each job that it finds.
 type keyIndex struct {
 	keyTable
 	seed   maphash.Seed
@@ -52,12 +52,9 @@ type keyIndex struct {
 }
 
 // maxEqualHashes is the number of jobs per hash that findKey examines, the newest first.
-// More jobs with one hash that block no put exist only while the index is outdated.
-// findKey removes up to maxStaleKeys stale jobs at once.
-const (
-	maxEqualHashes = 64
-	maxStaleKeys   = 10_000
-)
+// More jobs with one hash that block no put exist only if they are stale, or while the
+// index is outdated.
+const maxEqualHashes = 64
 
 // KeysHeld returns the number of jobs with a key. all is false for some turns after a
 // change of policies: during these turns, duplicates of jobs that are not indexed yet are
@@ -92,15 +89,8 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 	}
 	hash = e.hashKey(t, key)
 	equal = *x.firstOf(hash)
-	for n, stale := 0, 0; equal != none && n < maxEqualHashes; n++ {
+	for n := 0; equal != none && n < maxEqualHashes; n++ {
 		j := e.jobs.at(equal)
-		if stale < maxStaleKeys && e.staleKey(e.now, j) {
-			after := x.link(equal).after
-			x.remove(equal)
-			equal = after
-			n, stale = n-1, stale+1
-			continue
-		}
 		e.turnWork += int(j.bodyLen) / keyBytesPerUnit
 		if other, ok := p.Unique.Of(&x.buf[1], e.body(j)); ok && bytes.Equal(key, other) && e.hasKey(now, t, j) {
 			return hash, equal
@@ -112,12 +102,8 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 
 // hasKey reports whether a job currently blocks duplicates in a tube.
 func (e *Engine) hasKey(now int64, t *tube, j *job) bool {
-	return j.tube() == t.num && t.policy.UniqueWhile.has(j.state()) && !e.staleKey(now, j)
-}
-
-// staleKey reports whether a job blocks no duplicate because it is stale.
-func (e *Engine) staleKey(now int64, j *job) bool {
-	return j.state() != Reserved && e.stale(now, e.tubeOfJob(j).policy, j) != NumPolicyEvents
+	return j.tube() == t.num && t.policy.UniqueWhile.has(j.state()) &&
+		(j.state() == Reserved || e.stale(now, t.policy, j) == NumPolicyEvents)
 }
 
 // duplicate answers a put of a job that equals an existing one.
@@ -176,7 +162,7 @@ func (e *Engine) changeKey(t *tube, p *Policy) {
 	before, after := t.policy.key(), p.key()
 	t.keyed = after != nil
 	same := before == after || before != nil && after != nil && before.Name == after.Name
-	if (!same || after != nil && (t.policy.UniqueWhile != p.UniqueWhile || !sameStales(t.policy, p))) && t.jobs() > 0 {
+	if (!same || after != nil && t.policy.UniqueWhile != p.UniqueWhile) && t.jobs() > 0 {
 		e.jobPass.begin()
 	}
 }

@@ -93,41 +93,6 @@ func TestUniqueWhile(t *testing.T) {
 	}
 }
 
-// A stale job does not make an equal put a duplicate, and any number of stale jobs hides
-// no fresh one. If a longer ttl makes the job fresh, equal puts are duplicates again.
-func TestUniqueBehindStale(t *testing.T) {
-	p := &Policy{TTL: 2 * second}
-	e, s := uniqueEngine(p)
-	const n = 2*maxEqualHashes + 1
-	for range n {
-		if putsAgain(t, e, 0, s) {
-			t.Fatal("an equal job is reserved, and keeps another out")
-		}
-		e.Reserve(0, s, 0)
-	}
-	e.Tick(5 * second / 2)
-	for id := range uint64(n) {
-		e.Release(5*second/2, s, id+1, 0, 0)
-		if id == 0 && putsAgain(t, e, 5*second/2, s) {
-			t.Fatal("the fresh job is a duplicate")
-		}
-	}
-	if !putsAgain(t, e, 5*second/2, s) {
-		t.Errorf("a duplicate of a fresh job was put, behind %d stale jobs", n-1)
-	}
-	e.Delete(s, n+1)
-	longer := *p
-	longer.TTL = 100 * second
-	longer.Unique = byBody
-	e.SetPolicies(PolicyFunc(func(string) *Policy { return &longer }))
-	for e.outdated() {
-		e.Tick(5 * second / 2)
-	}
-	if !putsAgain(t, e, 5*second/2, s) {
-		t.Error("a job that is fresh again keeps no equal job out")
-	}
-}
-
 // A job that can no longer be reserved does not make an equal put a duplicate.
 func TestUniqueStale(t *testing.T) {
 	e, s := uniqueEngine(&Policy{TTL: 10 * second})
