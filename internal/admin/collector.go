@@ -189,7 +189,7 @@ func (m metrics) queue(s *snapshot) {
 	m.gauge("tubes_without_metrics", "Number of tubes without their own metrics, beyond metrics-tubes.", float64(s.names.Len()-len(s.tubes)))
 	m.gauges("connections", "Number of connections: all, those that have put (producers) or reserved (workers), and those that wait for a job.", "kind", map[string]float64{"all": float64(st.Sessions), "producers": float64(st.Producers), "workers": float64(st.Workers), "waiting": float64(st.Waiting)})
 	m.counter("connections_total", "Total connections.", st.TotalSessions)
-	m.counters("limit_refusals_total", "Total refusals by a limit: jobs (memory, tube), new tubes (tubes), watches (watched).", "limit", map[string]uint64{"memory": s.refused.Memory, "tube": s.refused.TubeFull, "tubes": s.refused.Tubes, "watched": s.refused.Watches})
+	m.counters("limit_refusals_total", "Total refusals by a limit: jobs (memory, tube), new tubes (tubes), watches (watched).", "limit", map[string]uint64{"memory": s.refused[engine.MemoryLimit], "tube": s.refused[engine.TubeJobsLimit] + s.refused[engine.TubeBytesLimit], "tubes": s.refused[engine.TubesLimit], "watched": s.refused[engine.WatchesLimit]})
 	events := make(map[string]uint64)
 	for v, n := range s.policies {
 		events[engine.PolicyEvent(v).String()] = n

@@ -111,16 +111,7 @@ func (l Limit) String() string {
 
 // refuse records a refusal by a limit.
 func (e *Engine) refuse(l Limit, tube string) {
-	switch l {
-	case MemoryLimit:
-		e.refused.Memory++
-	case TubeJobsLimit, TubeBytesLimit:
-		e.refused.TubeFull++
-	case TubesLimit:
-		e.refused.Tubes++
-	case WatchesLimit:
-		e.refused.Watches++
-	}
+	e.refused[l]++
 	e.refusedAt[l] = max(e.now, 1)
 	if e.opt.LimitReached != nil {
 		e.opt.LimitReached(l, tube)
@@ -140,15 +131,10 @@ func (e *Engine) RefusedSince(t int64) (settings []string) {
 // RefusedInTurn returns the settings whose limits have refused a command in this turn.
 func (e *Engine) RefusedInTurn() []string { return e.RefusedSince(max(e.now, 1)) }
 
-// Refusals counts refusals by limit.
-type Refusals struct {
-	Memory   uint64 // jobs and new tubes, because of Limits.Memory
-	TubeFull uint64 // jobs, because of TubeLimits
-	Tubes    uint64 // new tubes, because of Limits.Tubes
-	Watches  uint64 // watches, because of Limits.Watches
-}
+// Refusals counts refusals by limit: of jobs, tubes or watches.
+type Refusals [numLimits]uint64
 
-// Refusals returns the number of refusals since the engine was created.
+// Refusals returns the refusals since the engine was created.
 func (e *Engine) Refusals() Refusals { return e.refused }
 
 // room returns OK if the limits permit another job of n bytes in a tube. If isNew is

@@ -101,7 +101,7 @@ func TestCheckPut(t *testing.T) {
 			t.Errorf("%d bytes into %s: %v, want %v", test.size, test.tube, o, test.want)
 		}
 	}
-	if got := e.Refusals(); got.Memory != 2 || got.TubeFull != 1 {
+	if got := e.Refusals(); got != (Refusals{MemoryLimit: 2, TubeBytesLimit: 1}) {
 		t.Errorf("%+v", got)
 	}
 	e.Drain()

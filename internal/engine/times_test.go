@@ -168,21 +168,21 @@ func TestRefusals(t *testing.T) {
 	for range 3 {
 		e.Put(0, s, Spec{}, nil)
 	}
-	want(Refusals{TubeFull: 2})
+	want(Refusals{TubeJobsLimit: 2})
 	e.Use(s, []byte(DefaultTube))
 	for range 12 {
 		e.Put(0, s, Spec{}, nil)
 	}
-	want(Refusals{TubeFull: 2, Memory: 3})
+	want(Refusals{TubeJobsLimit: 2, MemoryLimit: 3})
 	e.Watch(s, []byte("third"))
-	want(Refusals{TubeFull: 2, Memory: 4})
+	want(Refusals{TubeJobsLimit: 2, MemoryLimit: 4})
 	limits.Memory = 0
 	e.SetLimits(limits)
 	e.Watch(s, []byte("third"))
 	e.Watch(s, []byte("small"))
-	want(Refusals{TubeFull: 2, Memory: 4, Watches: 1})
+	want(Refusals{TubeJobsLimit: 2, MemoryLimit: 4, WatchesLimit: 1})
 	e.Use(s, []byte("fourth"))
-	want(Refusals{TubeFull: 2, Memory: 4, Watches: 1, Tubes: 1})
+	want(Refusals{TubeJobsLimit: 2, MemoryLimit: 4, WatchesLimit: 1, TubesLimit: 1})
 	wantTold := []string{
 		"[[limit]] jobs small", "[[limit]] jobs small", "max-memory default", "max-memory default", "max-memory default", "max-memory third", "max-watched small", "max-tubes fourth",
 	}

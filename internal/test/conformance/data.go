@@ -12,7 +12,7 @@ import (
 func (p *player) data(s *step, st *stream) (got []string, same bool) {
 	line, err := st.line(patience)
 	if err != nil {
-		return p.absent(s, st, err), false
+		return p.whatever(s, st), false
 	}
 	entries, isList, err := p.readYAML(line, st)
 	if err != nil {

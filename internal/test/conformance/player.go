@@ -210,14 +210,14 @@ func (p *player) answer(s *step, st *stream) (got []string, same bool) {
 	case expectLine:
 		line, err := st.line(patience)
 		if err != nil {
-			return p.absent(s, st, err), false
+			return p.whatever(s, st), false
 		}
 		same, _ := matches(s.pattern, line)
 		return []string{textLine(head, line)}, same
 	case expectRaw:
 		data, err := st.take(len(s.data), patience)
 		if err != nil && len(data) == 0 {
-			return p.absent(s, st, err), false
+			return p.whatever(s, st), false
 		}
 		return []string{head + "<< " + strconv.Quote(string(data))}, bytes.Equal(data, s.data)
 	case expectDict, expectList:
@@ -236,15 +236,6 @@ func (p *player) answer(s *step, st *stream) (got []string, same bool) {
 		}
 		return p.whatever(s, st), false
 	}
-}
-
-// absent renders an incomplete reply.
-func (p *player) absent(s *step, st *stream, err error) []string {
-	lines := p.whatever(s, st)
-	if len(lines) == 1 && errors.Is(err, errClosed) {
-		return []string{s.head() + "< (closed)"}
-	}
-	return lines
 }
 
 // whatever renders all data that arrives before a silence.
