@@ -19,15 +19,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A snapshot is the state that the metrics describe. It comes from one turn, and the
-// tubes from several more: see survey.
+// A snapshot is the state that the metrics describe. It is taken in one turn, except for
+// the tubes, which take several more; see survey.
 type snapshot struct {
 	stats     engine.Stats
 	times     engine.Times
 	refused   engine.Refusals
 	policies  engine.PolicyCounts
 	schedules engine.ScheduleCounts
-	keys      int // number of jobs with unique keys
+	keys      int // number of jobs with a key of a unique job
 	keysWhole bool
 	turns     broker.Turns
 	memory    int64
@@ -37,7 +37,7 @@ type snapshot struct {
 	why       string // reason why clients cannot use the queue; empty if they can
 	names     engine.Names
 	tubes     []tubes.Tube             // tubes with metrics
-	held      map[string]time.Duration // longest reservations by tube
+	held      map[string]time.Duration // longest reservation by tube
 }
 
 // look takes a snapshot. It returns nil if the broker is deposed.
@@ -66,7 +66,7 @@ func (w *watcher) look() (s *snapshot) {
 // A collector takes a snapshot at each scrape and turns it into metrics.
 type collector struct {
 	*watcher
-	shownTo *access.Identity // only its tubes are included
+	shownTo *access.Identity // identity that must see only its tubes
 }
 
 // Describe implements prometheus.Collector. It sends nothing, so the registry checks the
@@ -113,8 +113,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	m.tubes(s)
 }
 
-// metrics receives metrics. A test compares their names, help texts and labels with the
-// table in doc/metrics.md.
+// metrics is a channel that receives metrics. A test compares their names, help texts and
+// labels with the table in doc/metrics.md.
 type metrics chan<- prometheus.Metric
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -144,7 +144,7 @@ func (m metrics) counters(name, help, label string, by map[string]uint64) {
 }
 
 // A scale selects the buckets of a histogram for Prometheus, and converts its values to
-// the unit of the metric. Larger values are in the last bucket, which has no limit.
+// the unit of the metric. Values above the last limit are in a bucket without a limit.
 type scale struct {
 	unit     float64 // values per unit of the metric
 	from, to int     // buckets
@@ -252,9 +252,9 @@ func (m metrics) cluster(s *ClusterStats) {
 	m.gauges("cluster_member_must_rejoin", "1 if the other member has lost data on its disk: beanpole cluster rejoin.", "member", mustRejoin)
 }
 
-// tubes sends the metrics of each tube, in the order in which Prometheus's library sorts
-// them: by metric, then by the values of the labels. With many tubes, sorting would take
-// a third of the time of a scrape.
+// tubes sends the metrics of each tube in the order in which Prometheus's library would
+// sort them: by metric, then by the values of the labels. With many tubes, that sorting
+// would take a third of a scrape's time.
 func (m metrics) tubes(s *snapshot) {
 	all := s.tubes
 	slices.SortFunc(all, func(a, b tubes.Tube) int { return strings.Compare(a.Name, b.Name) })

@@ -19,8 +19,8 @@ import (
 var failedStates = []engine.State{engine.Buried, engine.Delayed, engine.Ready}
 
 const (
-	// timePerFailures is the time after which the sample of failed jobs ends. It has no next
-	// page, and so more time than a page of a search.
+	// timePerFailures is the time after which the sample of failed jobs ends. The sample
+	// has no next page, so it gets more time than a page of a search.
 	timePerFailures = 500 * time.Millisecond
 
 	// sampledFailures is the intended size of the sample. Each tube and state has an equal
@@ -29,14 +29,14 @@ const (
 	leastOfPlace    = 100
 )
 
-// reasonOf returns the reason of a job's last failure, or an empty string: the text of
-// the worker, the error that the body carries, or how the attempt ended.
+// reasonOf returns the reason of a job's last failure, or an empty string. The reason is
+// the worker's text, the error in the body, or the way in which the attempt ended.
 func reasonOf(j *scannedJob) string {
 	f, _ := j.Failure()
 	switch text := cmp.Or(f.Note, decode.Reason(j.body)); {
 	case text != "":
 		return text
-	case f.End == engine.Taken && j.State != engine.Buried: // by an operator
+	case f.End == engine.Taken && j.State != engine.Buried: // taken by an operator
 		return ""
 	case f.End != 0:
 		return f.End.String()

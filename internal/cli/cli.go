@@ -1,7 +1,7 @@
 // Package cli implements the command line of the program.
 //
-// It contains the commands serve, config, token and version, help and completion.
-// Packages queue, journal, cluster and bench contain the others. All share package
+// It contains the commands serve, config, token, version, help and completion. Packages
+// queue, journal, cluster and bench contain the other commands. All of them share package
 // cliutil.
 package cli
 
@@ -25,7 +25,7 @@ import (
 )
 
 // Run runs the program with its arguments, and returns its exit code. It reports a
-// failure in one line on stderr that starts with "beanpole: ".
+// failure as one line on stderr, which starts with "beanpole: ".
 func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(version)
 	root.SetArgs(withCommand(args))
@@ -38,13 +38,13 @@ func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Write
 		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", cliutil.Line(strings.ReplaceAll(err.Error(), "\n", "; ")))
 		code = exit.Code(err)
 	}
-	if q, ok := root.ErrOrStderr().(*asynclog.Queue); ok { // the server's
+	if q, ok := root.ErrOrStderr().(*asynclog.Queue); ok { // the server's log
 		q.Flush(lastLines)
 	}
 	return code
 }
 
-// lastLines limits the time to write the last lines of the log before the exit.
+// lastLines is the maximum time for writing the last lines of the log before the exit.
 const lastLines = time.Second
 
 // withCommand inserts serve into a command line without a command, for compatibility with
@@ -56,7 +56,7 @@ func withCommand(args []string) []string {
 	return args
 }
 
-// newRoot returns the root command with all others.
+// newRoot returns the root command, with all other commands.
 func newRoot(version string) *cobra.Command {
 	root := &cobra.Command{
 		Use:                   "beanpole [COMMAND] [options]",
@@ -68,7 +68,7 @@ func newRoot(version string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cliutil.UnknownArgument(cmd, args)
 		},
-		// The error of "beanpole bogus -p 1" must be about bogus, not about -p.
+		// The error for "beanpole bogus -p 1" must be about bogus, not about -p.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		SilenceErrors:      true,
 		SilenceUsage:       true,
@@ -91,7 +91,8 @@ func newRoot(version string) *cobra.Command {
 	return root
 }
 
-// flagError explains a wrong option. Options before a command are options of the server.
+// flagError explains an invalid option. Options before a command are options of the
+// server.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Name() == "serve" {
 		name, dashes := e.GetSpecifiedName(), "--"

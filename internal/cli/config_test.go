@@ -71,7 +71,7 @@ func TestConfigurationPage(t *testing.T) {
 	var got, want []string
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z-]+`(?:, `-.`)?) \\| (.*?) \\|").FindAllStringSubmatch(string(page), -1) {
 		if !strings.HasPrefix(row[2], "`") {
-			row[2] = "" // describes the default
+			row[2] = "" // the usage contains the default
 		}
 		got = append(got, row[1]+" "+row[2])
 	}

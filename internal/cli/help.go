@@ -71,7 +71,7 @@ Exit codes:
 // connectionTopic is the help topic with the connection options of all commands.
 const connectionTopic = "connection"
 
-// newTopics returns help topics that are not commands.
+// newTopics returns the help topics that are not commands.
 func newTopics() []*cobra.Command {
 	var s cliutil.Session
 	connection := &cobra.Command{Use: connectionTopic, Short: "options for the server that a command uses", Long: connectionLong}
@@ -125,7 +125,8 @@ func useTemplates(root *cobra.Command) {
 	root.SetHelpTemplate(helpTemplate)
 }
 
-// paragraphs returns the first paragraph of the description of a command, and the others.
+// paragraphs returns the first paragraph of a command's description, and the remaining
+// paragraphs.
 func paragraphs(cmd *cobra.Command) [2]string {
 	if cmd.Long == "" {
 		return [2]string{strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."}
@@ -134,7 +135,7 @@ func paragraphs(cmd *cobra.Command) [2]string {
 	return [2]string{first, others}
 }
 
-// usesServer reports whether a command has connection options that its help leaves out.
+// usesServer reports whether a command has connection options, which its help omits.
 func usesServer(cmd *cobra.Command) bool {
 	return cmd.Flags().Lookup("server-timeout") != nil && cmd.Name() != connectionTopic
 }
@@ -142,8 +143,7 @@ func usesServer(cmd *cobra.Command) bool {
 // A flagGroup is a titled group of flags.
 type flagGroup struct{ Title, Usages string }
 
-// untyped is a flag value without a type, for which pflag would show its type or
-// "[=true]".
+// An untyped is a flag value that hides its type, which pflag would show in the help.
 type untyped struct{ pflag.Value }
 
 func (untyped) Type() string { return "" }
@@ -172,7 +172,7 @@ func flagGroups(cmd *cobra.Command) (groups []flagGroup) {
 		if f.NoOptDefVal != "" {
 			shown.Value, shown.NoOptDefVal = untyped{f.Value}, ""
 		}
-		if strings.HasSuffix(f.Usage, ")") { // describes the default
+		if strings.HasSuffix(f.Usage, ")") { // the usage contains the default
 			shown.DefValue = ""
 		}
 		sets[title].AddFlag(&shown)

@@ -18,7 +18,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
-// addManual adds the command that writes the manual pages. Only packages have it.
+// addManual adds the command that writes the manual pages. Only builds for packages have
+// this command.
 func addManual(root *cobra.Command) {
 	root.AddCommand(&cobra.Command{
 		Use:    "man DIR SETTINGS",
@@ -29,7 +30,8 @@ func addManual(root *cobra.Command) {
 	})
 }
 
-// writeManual writes a page for each command to man1, and that of the settings to man5.
+// writeManual writes a page for each command to man1, and the page about the settings to
+// man5.
 func writeManual(root *cobra.Command, dir, settings string) error {
 	page, err := os.ReadFile(settings)
 	if err != nil {
@@ -63,7 +65,7 @@ func definitions(page string) string {
 		isRow := strings.HasPrefix(line, "|")
 		if !isRow {
 			b.WriteString(line)
-		} else if inTable && !strings.HasPrefix(line, "|--") { // neither the head nor the rule
+		} else if inTable && !strings.HasPrefix(line, "|--") { // neither the header nor the separator
 			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
 			last := len(cells) - 1
 			fmt.Fprintf(&b, "%s\n: %s\n\n", strings.Join(cells[:last], " = "), cells[last])

@@ -41,7 +41,7 @@ func newServe() *cobra.Command {
 			return err
 		}
 		out := asynclog.New(cmd.ErrOrStderr())
-		cmd.Root().SetErr(out) // also for the error that Run prints
+		cmd.Root().SetErr(out) // also used for the error that Run prints
 		return daemon.Run(cmd.Context(), daemon.Options{Version: versionOf(cmd), Line: config.NewCommandLine(opt, cmd.Flags()), Log: out})
 	})
 	opt.Define(cmd.Flags())

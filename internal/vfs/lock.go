@@ -29,16 +29,16 @@ type heldLock struct {
 	info fs.FileInfo
 }
 
-// Lock locks a file of mode 0600 against other processes, including beanstalkd, and
-// against this one. It does not follow a symbolic link: otherwise another user's link
-// could make root create any file.
+// Lock locks a file, with mode 0600, against other processes, including beanstalkd, and
+// against this one. It does not follow symbolic links, because another user's link could
+// make root create any file.
 func (osFS) Lock(name string) (io.Closer, error) {
 	locks.mu.Lock()
 	defer locks.mu.Unlock()
 
 	info, err := os.Lstat(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // then it is not in locks either
+	case errors.Is(err, fs.ErrNotExist): // in this case, it is not in locks either
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
@@ -76,7 +76,7 @@ func lockWhole(f *os.File) error {
 	return fmt.Errorf("%w by another process", ErrLocked)
 }
 
-// Close releases the lock; the file stays.
+// Close releases the lock. The file remains.
 func (l *heldLock) Close() error {
 	locks.mu.Lock()
 	defer locks.mu.Unlock()

@@ -36,8 +36,8 @@ func open(name string, flag int) (File, error) {
 	return f, nil
 }
 
-// openAny opens a file or a directory. O_NONBLOCK has no effect on either, but without it
-// opening a FIFO waits for a process at the other end.
+// openAny opens a file or a directory. O_NONBLOCK has no effect on either, but without
+// it, opening a FIFO would wait for a process at the other end.
 func openAny(name string, flag int) (osFile, error) {
 	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
 	return osFile{f}, err

@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-// Sync is fdatasync: it writes a changed size, but not the times, which would cost a
-// transaction of the file system's journal each time.
+// Sync calls fdatasync, which writes a changed size, but not the times. Writing the times
+// would cost a transaction in the file system's journal each time.
 func (f osFile) Sync() error { return f.control("fdatasync", syscall.Fdatasync) }
 
-// Preallocate is fallocate. On file systems without it, such as NFS before 4.2, it writes
-// zeros.
+// Preallocate calls fallocate. On file systems that do not support it, such as NFS before
+// 4.2, it writes zeros.
 func (f osFile) Preallocate(size int64) error {
 	old, _, err := f.Stat()
 	if err != nil {

@@ -22,8 +22,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
-// adminVariable names the admin API to commands. The server has the setting admin, and so
-// BEANPOLE_ADMIN, for the address on which it serves the API.
+// adminVariable is the environment variable with the address of the admin API for
+// commands. BEANPOLE_ADMIN, the variable of the setting admin, is the address on which
+// the server serves the API.
 const adminVariable = "BEANPOLE_ADMIN_ADDR"
 
 // DefineAdmin adds the option --admin to a command that uses the admin API.
@@ -33,8 +34,8 @@ func (s *Session) DefineAdmin(cmd *cobra.Command) {
 	})
 }
 
-// adminAddress returns the address of the admin API: as given, or the local socket of the
-// server at --addr. It is empty if there is none.
+// adminAddress returns the address of the admin API: the given address, or else the local
+// socket of the server at --addr. It returns "" if there is neither.
 func (s *Session) adminAddress() string {
 	if s.Admin != "" {
 		return s.Admin
@@ -60,7 +61,7 @@ func (s *Session) FindAdminClient() (*admin.Client, error) {
 	return admin.On(t), nil
 }
 
-// AdminClient is FindAdminClient for a command that needs the admin API.
+// AdminClient is like FindAdminClient, for a command that requires the admin API.
 func (s *Session) AdminClient() (*admin.Client, error) {
 	a, err := s.FindAdminClient()
 	if a == nil && err == nil {
@@ -75,7 +76,7 @@ type adminTransport struct {
 	addr string // as given
 }
 
-// transport returns nil if the address of the admin API is unknown.
+// transport returns the transport to the admin API, or nil if its address is unknown.
 func (s *Session) transport() (*adminTransport, error) {
 	server, err := s.Server.Options()
 	if err != nil {
@@ -95,9 +96,9 @@ func (s *Session) transport() (*adminTransport, error) {
 	return &adminTransport{HTTP: *t, addr: addr}, nil
 }
 
-// Probe returns whether a health check succeeds, and the first line of its answer. page
-// is /healthz or /readyz. It returns false and no error if the address of the admin API
-// is unknown.
+// Probe performs a health check. It reports whether the check succeeds, and returns the
+// first line of the answer. page is /healthz or /readyz. It returns false and no error if
+// the address of the admin API is unknown.
 func (s *Session) Probe(ctx context.Context, page string) (ok bool, line string, err error) {
 	t, err := s.transport()
 	if t == nil || err != nil {
@@ -140,7 +141,7 @@ func (a *adminTransport) Do(ctx context.Context, route string, in, out any) erro
 	return exit.WithCode(code, err)
 }
 
-// unreachable explains a request without an answer.
+// unreachable explains the error of a request without an answer.
 func (a *adminTransport) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
-// Arguments returns a check of the arguments of a command by their names: "ID..." is one
-// or more, "[ID]" is optional.
+// Arguments returns a check of a command's arguments. names describes them: "ID..." means
+// one or more, and "[ID]" means optional.
 func Arguments(names string) cobra.PositionalArgs {
 	least, most := 0, 0
 	for name := range strings.FieldsSeq(names) {
@@ -59,7 +59,7 @@ func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// NewCommand returns a command. See Arguments for args.
+// NewCommand returns a command. See Arguments for the syntax of args.
 func NewCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, DisableFlagsInUseLine: true, Args: Arguments(args), RunE: run}
 	cmd.Flags().SortFlags = false

@@ -14,16 +14,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
-// A Connection holds the options for the connection to a server.
+// A Connection contains the options for the connection to a server.
 type Connection struct {
 	Addr      string
 	Token     string
 	TokenFile string
 	Timeout   time.Duration
 	TLS       bool         // whether to use TLS; Certs implies it
-	Certs     certs.Client // and the name that the server's certificate must have
+	Certs     certs.Client // includes the name that the server's certificate must have
 
-	Reconnect time.Duration // maximum time to look for a lost server; zero means electionTime
+	Reconnect time.Duration // maximum time to search for a lost server; zero means electionTime
 
 	url client.Options // the other parts of Addr if it was a URL
 }
@@ -31,16 +31,15 @@ type Connection struct {
 // ServerTitle is the title of the options for the connection to a server.
 const ServerTitle = "Server"
 
-// electionTime is long enough to connect again after a change of a cluster's leader, when
-// all members disconnect their clients. Members hold a new connection for up to 10 s,
-// until there is a leader.
+// electionTime is long enough for a new connection after a change of a cluster's leader.
+// Members keep a new connection waiting for up to 10 s, until there is a leader.
 const electionTime = 3 * time.Second
 
 // Define adds the options.
 func (o *Connection) Define(set *pflag.FlagSet) {
 	flags.AddGroup(set, ServerTitle, func(fs *pflag.FlagSet) {
 		fs.StringVarP(&o.Addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "connect to `ADDR`: HOST:PORT, unix:PATH,\nbeanpole://TOKEN@HOST:PORT?tls=true, or the members of a\ncluster as HOST:PORT,HOST:PORT")
-		if shown, _, _ := client.ParseURL(o.Addr); shown != o.Addr { // the help must not print a token
+		if shown, _, _ := client.ParseURL(o.Addr); shown != o.Addr { // the help must not contain a token
 			fs.Lookup("addr").DefValue = shown
 		}
 		fs.StringVar(&o.Token, "token", "", "authenticate with `TOKEN`; the list of processes shows it,\nunlike the variable BEANPOLE_TOKEN")
@@ -59,7 +58,7 @@ func (o *Connection) GivenToken() string {
 	return cmp.Or(o.Token, o.url.Token, os.Getenv("BEANPOLE_TOKEN"))
 }
 
-// Proof returns "token" or "certificate", the means of authentication, or "" if there is
+// Proof returns the means of authentication: "token", "certificate", or "" if there is
 // none.
 func (o *Connection) Proof() string {
 	switch {
@@ -96,7 +95,8 @@ func ReadToken(token, file *string, option string) error {
 	return nil
 }
 
-// Options returns the options of the client. It replaces a URL in Addr by its address.
+// Options returns the options of the client. It replaces a URL in Addr with the URL's
+// address.
 func (o *Connection) Options() (*client.Options, error) {
 	if err := ReadToken(&o.Token, &o.TokenFile, "token"); err != nil {
 		return nil, err

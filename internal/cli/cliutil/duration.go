@@ -19,8 +19,8 @@ type durationValue struct {
 // mostSeconds is the longest time in the protocol.
 const mostSeconds = math.MaxUint32
 
-// DurationVar defines an option that is a time of at least least. The help shows the
-// default if it is positive.
+// DurationVar defines an option whose value is a duration of at least least. The help
+// shows the default if it is positive.
 func DurationVar(fs *pflag.FlagSet, p *time.Duration, name, letter string, least, otherwise time.Duration, usage string) {
 	*p = otherwise
 	fs.VarP(durationValue{p, least}, name, letter, usage)
@@ -30,7 +30,8 @@ func DurationVar(fs *pflag.FlagSet, p *time.Duration, name, letter string, least
 	}
 }
 
-// UntilVar defines an option that is a time of day in UTC. It sets the time until then.
+// UntilVar defines an option whose value is a time of day in UTC. It stores the duration
+// until that time.
 func UntilVar(fs *pflag.FlagSet, p *time.Duration, name, usage string) {
 	fs.Func(name, usage, func(clock string) (err error) {
 		*p, err = duration.Until(clock, time.Now())

@@ -66,12 +66,12 @@ func (o *Connection) Explain(ctx context.Context, err error) error {
 		code = exit.Disconnected
 	case errors.Is(err, client.ErrInvalid):
 		code = exit.Usage
-		err = &userError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // the text is clear without it
+		err = &userError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // the text is clear without the prefix
 	}
 	return exit.WithCode(code, err)
 }
 
-// words describes an error, and the remedy if there is one.
+// words returns a description of an error and, if possible, the remedy.
 func (o *Connection) words(e *client.Error) string {
 	switch {
 	case errors.Is(e, client.ErrNotFound) && e.Job != 0:
@@ -95,7 +95,7 @@ func (o *Connection) words(e *client.Error) string {
 	return e.Error()
 }
 
-// replies are the replies of the protocol, as the documentation names them.
+// replies contains the replies of the protocol, as named in the documentation.
 var replies = []struct {
 	error
 	name string
@@ -174,7 +174,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// whyUnreachable returns the reason if err means that no server is at an address, or "".
+// whyUnreachable returns the reason if err means that there is no server at an address,
+// and otherwise "".
 func whyUnreachable(err error) string {
 	switch e, ok := errors.AsType[*net.DNSError](err); {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -187,7 +188,7 @@ func whyUnreachable(err error) string {
 	return ""
 }
 
-// unreachableError explains an error of [client.Dial] if no server is at addr.
+// unreachableError explains an error of [client.Dial] if there is no server at addr.
 func unreachableError(addr string, err error) error {
 	why := whyUnreachable(err)
 	if why == "" {

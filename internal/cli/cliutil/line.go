@@ -7,8 +7,8 @@ import (
 )
 
 // Line returns a text as one line for a terminal. It replaces line breaks, control
-// characters, and bytes that are not UTF-8 by escapes such as \x1b: text from users,
-// workers and servers must not control the terminal.
+// characters, and bytes that are not UTF-8 with escapes such as \x1b, because text from
+// users, workers and servers must not control the terminal.
 func Line(text string) string {
 	var b strings.Builder
 	for rest := text; rest != ""; {
@@ -24,7 +24,7 @@ func Line(text string) string {
 	return b.String()
 }
 
-// lines applies Line to the texts among arguments of a format.
+// lines applies Line to the texts among the arguments of a format.
 func lines(args []any) []any {
 	safe := make([]any, len(args))
 	for i, arg := range args {

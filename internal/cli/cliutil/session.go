@@ -18,21 +18,23 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A Session holds the options, connections and outputs of a command that uses a server.
+// A Session contains the options, connections and outputs of a command that uses a
+// server.
 type Session struct {
 	Server Connection
-	Admin  string       // the address of the admin API as given by --admin, or empty
+	Admin  string       // the address of the admin API given by --admin, or empty
 	Conn   *client.Conn // set by Connect
 	JSON   bool         // whether to print JSON
-	yes    bool         // whether not to ask for confirmation
+	yes    bool         // whether to skip confirmations
 
 	In  io.Reader
 	Out *bufio.Writer // flushed when the command ends
 	Err io.Writer
 }
 
-// Command returns a command that uses a server. See Arguments for args. A signal ends the
-// context of run. Command explains the error that run returns.
+// Command returns a command that uses a server. See Arguments for the syntax of args. A
+// signal cancels the context of run. The command adds explanations to the error that run
+// returns.
 func (s *Session) Command(name, args, short string, run func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := NewCommand(strings.TrimSpace(name+" [options] "+args), short, "", "", args, func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -89,13 +91,13 @@ func (s *Session) Print(v any, format string, args ...any) error {
 	return err
 }
 
-// Note prints a message that is not the result. Line applies to its arguments.
+// Note prints a message that is not part of the result. Line applies to its arguments.
 func Note(w io.Writer, format string, args ...any) error {
 	_, err := fmt.Fprintf(w, "beanpole: "+format+"\n", lines(args)...)
 	return err
 }
 
-// Note prints a message that is not the result.
+// Note prints a message that is not part of the result.
 func (s *Session) Note(format string, args ...any) {
 	Note(s.Err, format, args...)
 }

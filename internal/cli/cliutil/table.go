@@ -24,9 +24,10 @@ func cutAt() int {
 	return width
 }
 
-// PrintTable prints rows below the titles of their columns, which have blanks between
-// them. A column of numbers or times is aligned to the right; nil is an empty cell.
-// TITLE:8 is a column that may become so narrow, so that the table fits the terminal.
+// PrintTable prints rows below the titles of their columns. Blanks separate the titles.
+// Columns of numbers or times are aligned to the right; nil is an empty cell. TITLE:8
+// means that the column can be narrowed to 8 characters, so that the table fits the
+// terminal.
 func PrintTable(w io.Writer, titles string, rows [][]any) error {
 	_, err := fmt.Fprintln(w, strings.Join(tableLines(titles, rows, cutAt()), "\n"))
 	return err
@@ -54,11 +55,11 @@ func PrintList[T any](s *Session, all []T, titles string, row func(*T) []any) er
 	return nil
 }
 
-// tableLines lays a table out. If most is positive, it narrows the columns that permit
-// it, and cuts lines to the width most.
+// tableLines formats a table. If most is positive, it narrows the columns that permit it,
+// and truncates lines to the width most.
 func tableLines(titles string, rows [][]any, most int) []string {
 	var head []any
-	var least []int // 0: the column does not become narrow
+	var least []int // 0 if the column must not be narrowed
 	for title := range strings.FieldsSeq(titles) {
 		title, narrow, _ := strings.Cut(title, ":")
 		n, _ := strconv.Atoi(narrow)

@@ -23,8 +23,8 @@ keeps the journal with all jobs. Any other member is removed like by "beanpole c
 with the same checks. Its server stops, and its directory cannot be used afterwards.
 `, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(ctx context.Context, _ *cobra.Command, t target) error {
 		if len(t.Contacts) > 0 {
-			// The server might have ended before it could answer. In that case, another
-			// member got the request.
+			// The server might have stopped before it could answer. In that case, another
+			// member gets the request.
 			return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.ID, IfThere: true, Force: force})
 		}
 		holder, err := advice.LockOwner(t.dir)
@@ -49,8 +49,8 @@ with the same checks. Its server stops, and its directory cannot be used afterwa
 	return cmd
 }
 
-// leaveAlone runs the last member until its journal has all entries of the log.
-// Afterwards no member runs there.
+// leaveAlone runs the last member until its journal contains all entries of the log.
+// Afterwards, no member can run on the directory.
 func leaveAlone(ctx context.Context, dir string, d *directory.Directory) error {
 	m, err := cluster.Open(cluster.Options{FS: fsys, Dir: dir, Self: raftlog.MemberInfo{ID: d.ID, Address: d.Listen}, Transport: transport.NoPeers{}})
 	if err != nil {
@@ -110,15 +110,15 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (err error)
 	return exit.WithCode(exit.Journal, errors.Join(cluster.RemoveJournal(fsys, dir), settle(dir, d)))
 }
 
-// replaceSelf adds a new member in place of the member of a directory. From then on, the
+// replaceSelf adds a new member in place of the member in a directory. From then on, the
 // directory belongs to the new member.
 func replaceSelf(ctx context.Context, d *directory.Directory) error {
 	credentials := d.Credentials.Issue(directory.NewID())
-	// In one step: the old member is missed if it is removed before the new one has caught
-	// up.
+	// Replace the member in one step: if the old member were removed before the new one
+	// has caught up, the cluster would survive fewer failures.
 	add := control.Request{Do: control.DoAdd, ID: credentials.ID, Address: d.Listen, InPlaceOf: d.ID}
 	with, err := control.Ask[raftlog.Membership](ctx, d, add)
-	if errors.Is(err, cluster.ErrNotMember) { // it was removed already
+	if errors.Is(err, cluster.ErrNotMember) { // it was already removed
 		add.InPlaceOf = 0
 		with, err = control.Ask[raftlog.Membership](ctx, d, add)
 	}
@@ -159,7 +159,7 @@ can be repeated.
 	return cmd
 }
 
-// recoverAlone makes a member the only one of a new cluster.
+// recoverAlone makes a member the only member of a new cluster.
 func recoverAlone(dir string, d *directory.Directory) (last raftlog.Position, err error) {
 	lock, err := advice.Lock(dir)
 	if err != nil {

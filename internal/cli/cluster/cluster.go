@@ -48,12 +48,13 @@ func newCommand(use, short, long, example, args string, run func(cmd *cobra.Comm
 // A target is the member that a command changes.
 type target struct {
 	*directory.Directory        // directory of a member
-	dir                  string // path of the directory
+	dir                  string // path of that directory
 	id                   uint64 // id of another member; 0 if none was given
 }
 
 // newMemberCommand returns a command whose first argument is the directory of a member,
-// and whose second is the id of the member to change. It ends after patience.
+// and whose second argument is the id of the member to change. It gives up after
+// patience.
 func newMemberCommand(use, short, long, example, args string, run func(context.Context, *cobra.Command, target) error) *cobra.Command {
 	return newCommand(use, short, long, example, args, func(cmd *cobra.Command, args []string) (err error) {
 		t := target{dir: args[0]}
@@ -75,7 +76,7 @@ func newMemberCommand(use, short, long, example, args string, run func(context.C
 // fsys is the file system of all commands. Tests set it.
 var fsys = vfs.OS
 
-// open opens the directory of a member. It accepts a directory in which one of the
+// open opens the directory of a member. It accepts a directory in which one of the given
 // commands was interrupted.
 func open(dir string, command ...string) (*directory.Directory, error) {
 	d, err := directory.Open(fsys, dir, command...)
@@ -104,7 +105,7 @@ func withPatience(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(cmd.Context(), patience, fmt.Errorf("the cluster has not answered within %v", patience))
 }
 
-// inTime returns err, or the cause of the context's end if that is the reason for err.
+// inTime returns err or, if the end of the context is the reason for err, its cause.
 func inTime(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

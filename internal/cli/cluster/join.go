@@ -96,8 +96,8 @@ func begin(dir, listen string) (d *directory.Directory, err error) {
 	return directory.Begin(fsys, dir, m, directory.NewCA(directory.NewCluster(), directory.NewID()))
 }
 
-// refuseBinlogs returns an error if a directory contains beanstalkd's files. Only a
-// single server imports them: other members would lack their jobs.
+// refuseBinlogs returns an error if a directory contains beanstalkd files. Only a single
+// server imports them, because other members would lack their jobs.
 func refuseBinlogs(dir string) error {
 	names, err := fsys.List(dir)
 	for _, name := range names {
@@ -165,7 +165,7 @@ member joins at the member that created the token. Create the first member once,
 				return nil
 			}
 			if addr == j.listen {
-				addr = "" // the command is the others'
+				addr = "" // the command is for the other members
 			}
 		}
 		return j.run(cmd, dir, addr, 0)
@@ -216,7 +216,7 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 	ctx, cancel := withPatience(cmd)
 	defer cancel()
 	d, err := directory.Open(fsys, dir, directory.Join)
-	if err != nil || d.Cluster != t.Cluster || d.Listen != j.listen { // no join was interrupted
+	if err != nil || d.Cluster != t.Cluster || d.Listen != j.listen { // no join of this member was interrupted
 		d, err = j.join(ctx, dir, addr, t, inPlaceOf)
 	}
 	if err != nil {
@@ -229,7 +229,7 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 }
 
 // join asks a member of the cluster to add this member, and records the answer in the
-// directory. After that the token is used up, and a repeated command does not need it.
+// directory. After that, the token is used up, and a repeated command does not need it.
 func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token, inPlaceOf uint64) (*directory.Directory, error) {
 	joined, err := control.Join(ctx, addr, t, j.listen, inPlaceOf)
 	if err != nil {
@@ -273,8 +273,8 @@ func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	return t, nil
 }
 
-// mayJoin returns an error if a directory contains jobs and thus cannot become a
-// member's. No server can use the directory until release is called.
+// mayJoin returns an error if a directory contains jobs, and so cannot become a member's
+// directory. No server can use the directory until release is called.
 func mayJoin(dir string) (release func() error, err error) {
 	release = func() error { return nil }
 	if err := directory.CheckNone(fsys, dir); err != nil {
@@ -285,7 +285,7 @@ func mayJoin(dir string) (release func() error, err error) {
 		return release, nil
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return name == "lost+found" || name == "cluster" // left by an interrupted join
+		return name == "lost+found" || name == "cluster" // left behind by an interrupted join
 	})
 	if err != nil || len(names) == 0 {
 		return release, err
@@ -304,8 +304,8 @@ func mayJoin(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// isOfJournal reports whether a file can belong to a server without jobs. A package
-// starts the server at its installation, which leaves such files.
+// isOfJournal reports whether a file can belong to a server without jobs. The
+// installation of a package starts the server, which creates such files.
 func isOfJournal(name string) bool {
 	is, _ := filepath.Match("beanpole.*.wal", name)
 	return is || name == "lock" || name == "history"

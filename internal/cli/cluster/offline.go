@@ -16,11 +16,11 @@ type offline struct {
 	Member  uint64 `json:"member"`
 	Cluster string `json:"cluster"`
 	Address string `json:"address"`
-	UsedBy  string `json:"used_by,omitempty"` // process that uses it; empty means none
+	UsedBy  string `json:"used_by,omitempty"` // process that uses the directory; empty if there is none
 	cluster.Inspection
-	Problem string `json:"problem,omitempty"` // empty if a server can start there
+	Problem string `json:"problem,omitempty"` // empty if a server can start on the directory
 
-	err error // error of Problem, or nil
+	err error // error whose text is Problem, or nil
 }
 
 // inspect reads the directory of a member.

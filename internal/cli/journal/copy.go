@@ -30,7 +30,7 @@ func copyJournal(w io.Writer, args []string) error {
 		var report wal.Report
 		err := readJournal(dir, func() (err error) {
 			if err = journal.CheckAdoption(vfs.OS, dir); err == nil {
-				err = removeFiles(to) // left by the previous attempt
+				err = removeFiles(to) // left behind by the previous attempt
 			}
 			if err == nil {
 				err = wal.Copy(vfs.OS, dir, to)

@@ -52,8 +52,8 @@ func newDump() *cobra.Command {
 	return cmd
 }
 
-// dumpRecords prints the records. If a running server makes it read the files again, it
-// continues after the last printed record.
+// dumpRecords prints the records. If it must read the files again because a server writes
+// them, it continues after the last printed record.
 func dumpRecords(dir string, encode *json.Encoder) error {
 	var last wal.Pos
 	return readJournal(dir, func() error {
@@ -69,7 +69,7 @@ func dumpRecords(dir string, encode *json.Encoder) error {
 	})
 }
 
-// dumpLive prints the current jobs. It prints pauses and the state of names as notes.
+// dumpLive prints the current jobs. It writes pauses and the texts of names to notes.
 func dumpLive(dir string, encode *json.Encoder, notes io.Writer) error {
 	eng, err := loadJournal(dir)
 	if err != nil {
@@ -99,8 +99,8 @@ func dumpLive(dir string, encode *json.Encoder, notes io.Writer) error {
 	return nil
 }
 
-// inOrder returns the ids of all jobs, ascending. The buried jobs come last, in the order
-// of burying, which an import keeps.
+// inOrder returns the ids of all jobs in ascending order, except that buried jobs come
+// last, in the order of burying. An import keeps this order.
 func inOrder(eng *engine.Engine) (ids []uint64) {
 	rank := make(map[uint64]int64) // rank of a buried job
 	for c := range eng.Snapshots {
@@ -113,7 +113,7 @@ func inOrder(eng *engine.Engine) (ids []uint64) {
 	return ids
 }
 
-// jobOf returns a job as 'beanpole import' reads it.
+// jobOf returns a job in the form that 'beanpole import' reads.
 func jobOf(c *engine.Change, now int64) *jobjson.Job {
 	failure, failed := c.Failure.Decode()
 	j := &jobjson.Job{
@@ -126,7 +126,7 @@ func jobOf(c *engine.Change, now int64) *jobjson.Job {
 	case c.State == engine.Delayed && c.Due > now:
 		j.TimeLeft = (c.Due - now) / int64(time.Second)
 	case c.State == engine.Delayed:
-		j.State = engine.Ready.String() // as it will be when a server reads it
+		j.State = engine.Ready.String() // the state after a server has read the journal
 	}
 	jobjson.SetBody(j, c.Body)
 	return j

@@ -1,8 +1,8 @@
 // Package journal implements "beanpole journal": the commands that check, dump, repair,
 // convert, copy and rewrite the journal of a server.
 //
-// Commands that change nothing work while a server writes the journal. The others take
-// the server's lock.
+// Commands that change nothing work while a server writes the journal. The other commands
+// take the server's lock.
 package journal
 
 import (
@@ -23,7 +23,7 @@ const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   beanpole journal rewrite`
 
-// exits ends the help of each command.
+// exits is the end of each command's help.
 const exits = `
 Exit codes: 0 success, 1 the journal is damaged or another failure, 5 wrong command line, 10
 the directory is unusable.`
@@ -38,8 +38,8 @@ func New() *cobra.Command {
 	}, newCheck(), newDump(), newRepair(), newConvert(), newCopy(), newRewrite())
 }
 
-// newCommand returns a command about the journal in the directory that is its first
-// argument, which it looks at before the command runs.
+// newCommand returns a command about the journal in the directory given as its first
+// argument. The directory is checked before the command runs.
 func newCommand(use, short, long, example, args string, run func(w io.Writer, args []string) error) *cobra.Command {
 	return cliutil.NewCommand(use, short, long+"\n"+exits, example, args, func(cmd *cobra.Command, args []string) error {
 		if err := checkDirectory(args[0]); err != nil {

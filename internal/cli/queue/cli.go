@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// AddTo adds the commands of this package in the groups of the help.
+// AddTo adds the commands of this package, in groups of the help.
 func AddTo(root *cobra.Command) {
 	cliutil.AddGroup(root, "inspect", "Inspect any server of the protocol:",
 		newPing(), newTubes(), newTop(), newStats(), newPeek())

@@ -11,7 +11,7 @@ import (
 // completionTimeout limits the time to complete names if --server-timeout is not given.
 const completionTimeout = time.Second
 
-// completeTubes completes names of tubes, which it gets from the server.
+// completeTubes completes names of tubes, which it requests from the server.
 func (s *session) completeTubes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := s.forShell(cmd)
 	defer cancel()

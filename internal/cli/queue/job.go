@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
-// newJob returns a job with its statistics. st is nil if they are unknown.
+// newJob returns a job with its statistics. st is nil if the statistics are unknown.
 func newJob(id uint64, body []byte, st *client.JobStats) jobjson.Job {
 	j := jobjson.Job{ID: id, Size: int64(len(body))}
 	if st != nil {
@@ -44,13 +44,13 @@ func (s *session) printJob(j jobjson.Job) error {
 	return err
 }
 
-// withStats returns a peeked job with its statistics, if it still exists. If there is an
-// admin API that shows the job, the result has the end of its last attempt.
+// withStats returns a peeked job with its statistics, if it still exists. If the job is
+// available through an admin API, the result contains the end of its last attempt.
 func withStats(ctx context.Context, c *client.Conn, a *admin.Client, id uint64, body []byte) (jobjson.Job, error) {
 	st, err := c.StatsJob(ctx, id)
 	job := newJob(id, body, st)
 	if a != nil && err == nil {
-		if full, err := a.GetJob(ctx, &admin.OfJob{Job: id}); err == nil { // else the API is down, or refuses
+		if full, err := a.GetJob(ctx, &admin.OfJob{Job: id}); err == nil { // otherwise, the API is unavailable, or refuses the request
 			job.Failure = full.Failure
 		}
 	}

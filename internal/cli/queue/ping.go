@@ -26,7 +26,7 @@ func newPing() *cobra.Command {
 			err = s.Conn.Ping(ctx)
 		}
 		if errors.Is(err, client.ErrUnauthorized) && s.Server.GivenToken() == "" {
-			err = nil // the server answers, and requires a token
+			err = nil // the server answers, but requires a token
 		}
 		if err != nil {
 			return err

@@ -153,7 +153,7 @@ func (s *session) putSome(ctx context.Context, jobs []client.NewJob, before int)
 	return err
 }
 
-// tooBig adds the maximum size to a JOB_TOO_BIG.
+// tooBig adds the maximum size to a JOB_TOO_BIG error.
 func tooBig(ctx context.Context, c *client.Conn, size int, err error) error {
 	st, statsErr := c.Stats(ctx)
 	switch {

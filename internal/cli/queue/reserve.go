@@ -89,7 +89,8 @@ func newReserve() *cobra.Command {
 	return cmd
 }
 
-// watchOnly watches tubes only, or the default tube if names is empty. It returns them.
+// watchOnly watches only the named tubes, or the default tube if names is empty. It
+// returns these tubes.
 func watchOnly(ctx context.Context, c *client.Conn, names []string) ([]string, error) {
 	if len(names) == 0 {
 		names = []string{defaultTube}

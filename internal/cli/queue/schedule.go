@@ -51,7 +51,7 @@ overrides one of the same name in the configuration file of the server.`
 		onSchedule("remove", "remove a schedule; its jobs remain", changing("removed", (*admin.Client).RemoveSchedule)))
 }
 
-// changing returns a function that changes a schedule, and prints that it is done.
+// changing returns a function that changes a schedule and prints done.
 func changing(done string, do func(*admin.Client, context.Context, *admin.OfSchedule) error) func(context.Context, *session, *admin.Client, *admin.OfSchedule) error {
 	return func(ctx context.Context, s *session, a *admin.Client, of *admin.OfSchedule) error {
 		if err := do(a, ctx, of); err != nil {
@@ -61,7 +61,7 @@ func changing(done string, do func(*admin.Client, context.Context, *admin.OfSche
 	}
 }
 
-// onSchedule returns a subcommand for a schedule.
+// onSchedule returns a subcommand for an existing schedule.
 func onSchedule(name, short string, do func(ctx context.Context, s *session, a *admin.Client, of *admin.OfSchedule) error) *cobra.Command {
 	cmd, _ := newSubcommand(name, "NAME", short, "", "  beanpole schedule "+name+" nightly", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 		return do(ctx, s, a, &admin.OfSchedule{Name: args[0]})
@@ -69,7 +69,8 @@ func onSchedule(name, short string, do func(ctx context.Context, s *session, a *
 	return cmd
 }
 
-// scheduleFlags are the options of 'schedule set', which are settings of the schedule.
+// scheduleFlags contains the options of 'schedule set', which are settings of the
+// schedule.
 var scheduleFlags = [][2]string{
 	{"cron", "`TIMES` of the runs: minute, hour, day of month, month and day of week, or a name such as @daily"},
 	{"every", "`TIME` between runs, instead of --cron"},
@@ -136,7 +137,7 @@ func newScheduleList() *cobra.Command {
 		for _, v := range all.Schedules {
 			fmt.Fprintf(s.Out, "[[schedule]]\nname = %q\n", v.Name)
 			for _, name := range slices.Sorted(maps.Keys(v.Settings)) {
-				value, _ := json.Marshal(v.Settings[name]) // such a string is also one of TOML
+				value, _ := json.Marshal(v.Settings[name]) // such a string is also valid TOML
 				fmt.Fprintf(s.Out, "%s = %s\n", name, value)
 			}
 			fmt.Fprintln(s.Out)

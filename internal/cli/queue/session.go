@@ -21,19 +21,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// A session holds the options, connections and outputs of a running command.
+// A session contains the options, connections and outputs of a running command.
 type session struct {
 	cliutil.Session
 	tubes   []string // given by --tube
 	states  []string // given by --state, without duplicates
-	printed bool     // whether printJob has printed a job, so that a blank line precedes the next
+	printed bool     // whether printJob has printed a job, so that a blank line must precede the next one
 }
 
 // defaultTube is the tube that a new connection uses and watches.
 const defaultTube = "default"
 
-// command returns a command that uses the protocol and can print JSON. args are the names
-// of its arguments: "ID..." is one or more, "[ID]" is optional.
+// command returns a command that uses the protocol and can print JSON. See
+// cliutil.Arguments for the syntax of args.
 func (s *session) command(name, args, short string, run func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := s.Command(name, args, short, run)
 	s.DefineJSON(cmd)
@@ -48,8 +48,8 @@ func (s *session) adminCommand(name, args, short, long string, run func(ctx cont
 	return cmd
 }
 
-// newSubcommand returns a subcommand that uses the admin API, and its session. The help
-// is its short description and more.
+// newSubcommand returns a subcommand that uses the admin API, and its session. Its help
+// consists of the short description and more.
 func newSubcommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) (*cobra.Command, *session) {
 	s := new(session)
 	cmd := s.adminCommand(name, args, short, strings.TrimSpace(strings.ToUpper(short[:1])+short[1:]+".\n\n"+more), func(ctx context.Context, a *admin.Client, args []string) error {
@@ -59,19 +59,19 @@ func newSubcommand(name, args, short, more, examples string, run func(ctx contex
 	return cmd, s
 }
 
-// defineTube adds --tube, which names a tube as an argument does.
+// defineTube adds --tube, an alternative to naming a tube as an argument.
 func (s *session) defineTube(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringSliceVarP(&s.tubes, "tube", "t", nil, usage)
 	cmd.ValidArgsFunction = s.completeTubes
 	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails only for an undefined flag
 }
 
-// tubeNames returns the tubes that arguments and --tube name.
+// tubeNames returns the tubes in the arguments and in --tube.
 func (s *session) tubeNames(args []string) []string { return slices.Concat(args, s.tubes) }
 
 var errNoTube = exit.UsageError("no tube given; name it as an argument or with --tube")
 
-// oneTube returns the one tube that an argument or --tube names.
+// oneTube returns the only tube in the arguments and --tube, or an error.
 func (s *session) oneTube(args []string) (string, error) {
 	switch names := s.tubeNames(args); {
 	case len(names) == 0:
@@ -126,8 +126,8 @@ func (s *session) printCount(what string, n uint64) error {
 	return s.Print(map[string]uint64{what: n}, "%s %d", what, n)
 }
 
-// changeJobs runs a task for the jobs of a tube in each of the states, up to count jobs,
-// and returns the number of jobs that it changed. A count of zero is unlimited.
+// changeJobs runs a task for up to count jobs of a tube in the given states, and returns
+// the number of changed jobs. A count of zero means no limit.
 func (s *session) changeJobs(ctx context.Context, a *admin.Client, task admin.StartTask, states []string, count uint32) (changed uint64, err error) {
 	for _, state := range states {
 		task.State = &state
@@ -153,18 +153,18 @@ func (s *session) printChanged(done string, changed uint64, err error) error {
 	return s.printCount(done, changed)
 }
 
-// runTask runs a task on the server, shows its progress and returns the number of jobs
+// runTask runs a task on the server, shows its progress, and returns the number of jobs
 // that it changed. If ctx ends, it cancels the task.
 func (s *session) runTask(ctx context.Context, a *admin.Client, in *admin.StartTask) (uint64, error) {
 	b := cliutil.NewProgress(s.Err)
 	defer b.End()
-	unstoppable := context.WithoutCancel(ctx) // for the id of the task, and to cancel the task
+	unstoppable := context.WithoutCancel(ctx) // for requesting the id of the task, and for canceling it
 	task, err := a.StartTask(unstoppable, in)
 	of := admin.OfTask{Task: task.ID}
 	for err == nil && task.Ended == "" {
 		b.Show(task.Done, task.Found)
 		if task, err = a.GetTask(ctx, &admin.GetTask{OfTask: of, Wait: 1}); ctx.Err() != nil {
-			if err := a.CancelTask(unstoppable, &of); err != nil && admin.StatusOf(err) != http.StatusConflict { // it has ended
+			if err := a.CancelTask(unstoppable, &of); err != nil && admin.StatusOf(err) != http.StatusConflict { // unless the task has ended
 				return 0, fmt.Errorf("cancel task %d: %w", of.Task, err)
 			}
 			task, err = a.GetTask(unstoppable, &admin.GetTask{OfTask: of, Wait: 1})
@@ -181,7 +181,8 @@ func (s *session) runTask(ctx context.Context, a *admin.Client, in *admin.StartT
 	return task.Done, err
 }
 
-// noteTerminal explains to a user at a terminal that the command reads standard input.
+// noteTerminal prints a note that the command reads standard input, if that is a
+// terminal.
 func (s *session) noteTerminal() {
 	if term.IsTerminal(os.Stdin.Fd()) {
 		s.Note("reading from the terminal until control-D")

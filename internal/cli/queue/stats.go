@@ -64,10 +64,10 @@ func newStats() *cobra.Command {
 	return cmd
 }
 
-// texts are the keys whose values are strings, even if they look like numbers.
+// texts contains the keys whose values are strings, even if they look like numbers.
 var texts = []string{"name", "tube", "version", "server-version", "hostname", "os", "platform", "server"}
 
-// numbered returns the values for JSON, numbers as numbers.
+// numbered returns the values for JSON, with numbers as JSON numbers.
 func numbered(all map[string]string) map[string]any {
 	values := make(map[string]any, len(all))
 	for k, v := range all {

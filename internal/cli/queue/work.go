@@ -57,7 +57,7 @@ const statusBury = 100
 // stopGrace is the time between SIGTERM and SIGKILL for a command.
 const stopGrace = 3 * time.Second
 
-// workOptions are the options of the command work.
+// workOptions contains the options of the command work.
 type workOptions struct {
 	concurrency int
 	tries       uint
@@ -70,7 +70,7 @@ func newWork() *cobra.Command {
 	var cmd *cobra.Command
 	s := new(session)
 	cmd = s.command("work", "[ARG...]", "run a command for each job", func(ctx context.Context, args []string) error {
-		tubes := cmd.ArgsLenAtDash() // their number
+		tubes := cmd.ArgsLenAtDash() // number of tubes
 		if tubes < 0 || tubes == len(args) {
 			return exit.UsageError("work requires -- and a COMMAND, as in: beanpole work mail -- COMMAND")
 		}
@@ -98,7 +98,7 @@ func newWork() *cobra.Command {
 type jobRunner struct {
 	*session
 	path string
-	args []string // starting with the name
+	args []string // args of the command, starting with its name
 
 	mu sync.Mutex // protects the output
 }
@@ -127,7 +127,7 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 			Error:  r.noJobs,
 			Server: r.connection,
 		},
-		Logger: slog.New(slog.DiscardHandler), // the hooks print errors like other commands
+		Logger: slog.New(slog.DiscardHandler), // the hooks print errors in the same way as other commands
 	})
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 }
 
 // try checks that the server accepts the connection and the tubes, and returns the tubes.
-// A worker would wait for both, but a user might have mistyped them.
+// A worker would keep trying, but the user might have mistyped the address or a tube.
 func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, err error) {
 	c, err := r.Server.Dial(ctx)
 	if err != nil {
@@ -154,17 +154,17 @@ func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, er
 
 // handle runs the command for a job.
 func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
-	if j.Tries == 0 { // a server without job metadata
+	if j.Tries == 0 { // the server sends no facts about jobs
 		st, err := j.Stats(ctx)
 		if err != nil {
 			return err
 		}
 		j.Tube, j.Tries, j.Age, j.Priority = st.Tube, int(st.Reserves), st.Age, st.Priority
 	}
-	cmd := exec.CommandContext(ctx, r.path) // #nosec G204 -- the command line of the user
+	cmd := exec.CommandContext(ctx, r.path) // the user's command line
 	cmd.Args = r.args
 	cmd.Stdin = bytes.NewReader(j.Body)
-	cmd.Stdout = os.Stdout // a file, so that nothing is copied
+	cmd.Stdout = os.Stdout // a file, so that output is not copied
 	if r.JSON {
 		cmd.Stdout = os.Stderr
 	}
@@ -178,14 +178,14 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 		"BEANPOLE_TRIES="+strconv.Itoa(j.Tries),
 		"BEANPOLE_AGE="+strconv.FormatInt(seconds(j.Age), 10),
 	)
-	// In its own process group, a command gets no control-C of the terminal, and its
-	// children end with it.
+	// In its own process group, a command does not receive Control-C from the terminal,
+	// and its children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // a child that still runs has standard error
+		err = nil // a child that is still running has standard error open
 	}
 	exit, failed := errors.AsType[*exec.ExitError](err)
 	if reason := last.line(); failed && reason != "" {
@@ -197,7 +197,8 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	return err
 }
 
-// An explainedError has the last line of a command's standard error as its reason.
+// An explainedError is an error whose reason is the last line of a command's standard
+// error.
 type explainedError struct {
 	error
 	reason string
@@ -235,7 +236,7 @@ type outcome struct {
 	Error  string  `json:"error"`
 }
 
-// finished prints the outcome of a job. Without --json it omits deleted jobs.
+// finished prints the outcome of a job. Without --json, it omits deleted jobs.
 func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome) {
 	text := ""
 	switch {
@@ -260,7 +261,7 @@ func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome)
 	r.Out.Flush()
 }
 
-// connection reports a lost and a restored connection.
+// connection prints that a connection was lost or restored.
 func (r *jobRunner) connection(addr string, err error) {
 	if err != nil {
 		r.say("no connection to %s: %v; trying again", addr, err)
@@ -269,7 +270,7 @@ func (r *jobRunner) connection(addr string, err error) {
 	}
 }
 
-// noJobs reports why no job can be reserved, unless connection reports it.
+// noJobs prints the reason why no job can be reserved, unless connection has printed it.
 func (r *jobRunner) noJobs(err error) {
 	if !errors.Is(err, client.ErrDisconnected) {
 		r.say("%v; trying again", err)

@@ -20,11 +20,11 @@ type (
 		err  error
 	}
 	lookMsg  struct{ tube, state, text string }
-	tickMsg  struct{} // it is time to ask again
-	clockMsg struct{} // a second is over
+	tickMsg  struct{} // the next snapshot is due
+	clockMsg struct{} // a second has passed
 )
 
-// clock returns a command that updates the age of the screen each second.
+// clock returns a command that updates the age of the screen every second.
 func clock() tea.Cmd {
 	return tea.Tick(time.Second, func(time.Time) tea.Msg { return clockMsg{} })
 }

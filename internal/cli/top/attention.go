@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// look sets the findings of a tube, the worst first, if the server does not report them.
-// It uses the counts since the view began.
+// look sets the findings of a tube, worst first, if the server does not report findings.
+// It uses the counts since the view started.
 func (t *Tube) look(over time.Duration) {
 	one := health.Tube{
 		Name: t.Name, Ready: t.Jobs.Ready, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed, Buried: t.Jobs.Buried,
@@ -37,7 +37,7 @@ func (s *Snapshot) sortFindings() {
 // alarming reports whether the worst finding of the tube is bad.
 func (t *Tube) alarming() bool { return len(t.found) > 0 && t.found[0].Severity == health.Bad }
 
-// mark returns the mark before the name of the tube.
+// mark returns the mark in front of the tube's name.
 func (t *Tube) mark() string {
 	if t.alarming() {
 		return "!"
@@ -45,7 +45,7 @@ func (t *Tube) mark() string {
 	return ""
 }
 
-// worseFirst orders tubes by their worst finding, then by their ready jobs.
+// worseFirst orders tubes by their worst finding, then by their number of ready jobs.
 func worseFirst(a, b *Tube) int {
 	rank := func(t *Tube) int {
 		if len(t.found) == 0 {

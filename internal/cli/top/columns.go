@@ -9,14 +9,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// A column of the table of tubes.
+// A column is a column of the table of tubes.
 type column struct {
 	title string
-	width int // with the blank before it, where the mark of the sorting goes
+	width int // including the leading blank, which the sort mark replaces
 	cell  func(*Tube) string
-	less  func(a, b *Tube) int // the larger first, but for the name
-	// wanted reports whether a tube has a value for the column. Nil stands for always.
-	// The table omits a column until some tube has a value.
+	less  func(a, b *Tube) int // larger values first, except for the name
+	// wanted reports whether a tube has a value for the column. Nil means that every tube
+	// has one. The table omits a column until a tube has a value.
 	wanted func(*Tube) bool
 }
 
@@ -56,7 +56,7 @@ func by[V cmp.Ordered](title string, width int, text func(V) string, value func(
 	}
 }
 
-// ifAny is by for a value that is 0 in most tubes.
+// ifAny is like by, for a value that is 0 in most tubes.
 func ifAny[V cmp.Ordered](title string, width int, text func(V) string, value func(*Tube) V) column {
 	c := by(title, width, text, value)
 	c.wanted = func(t *Tube) bool { return value(t) != *new(V) }
@@ -76,7 +76,7 @@ func count(n uint64) string {
 	return strconv.FormatUint(n/1e9, 10) + "G"
 }
 
-// grown formats an increase like count. It returns "" for 0.
+// grown formats an increase as count does. It returns "" for 0.
 func grown(n int64) string {
 	switch {
 	case n == 0:
@@ -94,7 +94,7 @@ func rate(r float64) string {
 	return count(uint64(r + 0.5))
 }
 
-// ageIfAny formats seconds like age. It returns "" for 0.
+// ageIfAny formats seconds as age does. It returns "" for 0.
 func ageIfAny(seconds int64) string {
 	if seconds == 0 {
 		return ""

@@ -69,7 +69,7 @@ func (m *model) sortNext(step int) {
 	m.arrange()
 }
 
-// pauseFor is the duration of a pause by the key p.
+// pauseFor is the duration of a pause that the key p starts.
 const pauseFor = time.Hour
 
 // kickCount is the maximum number of jobs that the key K kicks.
@@ -165,7 +165,7 @@ func (m model) answer(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	}
 }
 
-// typeFilter handles a key while the filter is edited.
+// typeFilter handles a key while the user edits the filter.
 func (m model) typeFilter(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k.String() {
 	case "enter":

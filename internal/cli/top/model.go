@@ -15,40 +15,40 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// A Tube is the state of a tube at some moment.
+// A Tube is the state of a tube at the time of a snapshot.
 type Tube struct {
-	admin.Tube // the protocol lacks OldestReady, Timeouts and Releases
+	admin.Tube // OldestReady, Timeouts and Releases are not available through the protocol
 
-	// The view sets these: rates per second since the previous snapshot, and the growth
-	// since the view began.
+	// The view sets these fields: rates per second since the previous snapshot, and the
+	// growth since the view started.
 	putRate, deleteRate        float64
 	buriedMore                 int64
 	timeoutsMore, releasesMore uint64
 
-	found []health.Finding // the worst first
+	found []health.Finding // worst first
 }
 
-// A Snapshot is the state of a server at some moment.
+// A Snapshot is the state of a server at a point in time.
 type Snapshot struct {
 	client.ServerStats
 	At    time.Time
 	Tubes []Tube
-	Found []health.Finding // findings of the server, the worst first; nil if it does not report any
+	Found []health.Finding // findings of the server, worst first; nil if the server does not report findings
 
-	// The view sets these: rates per second since the previous snapshot.
+	// The view sets these fields: rates per second since the previous snapshot.
 	putRate, deleteRate, timeoutRate float64
 
-	found []health.Finding // findings about the server, the worst first
+	found []health.Finding // findings about the server, worst first
 }
 
-// A Server is the server that the view shows. Its methods can block and must be safe for
+// A Server is the server that the view shows. Its methods can block, and must be safe for
 // concurrent use.
 type Server interface {
 	Snapshot() (Snapshot, error)              // returns all tubes
-	Pause(tube string, d time.Duration) error // 0 ends a pause
-	Kick(tube string, count int) (int, error) // kicks buried jobs, otherwise delayed jobs
-	Clear(tube, state string) (int, error)    // delete the jobs of a state
-	Look(tube, state string) (string, error)  // the next job of a state, as text
+	Pause(tube string, d time.Duration) error // a duration of 0 ends the pause
+	Kick(tube string, count int) (int, error) // kicks buried jobs or, if there are none, delayed jobs
+	Clear(tube, state string) (int, error)    // deletes the jobs in a state
+	Look(tube, state string) (string, error)  // returns the next job in a state, as text
 }
 
 // A model is the state of the view. It implements tea.Model.
@@ -63,16 +63,16 @@ type model struct {
 	err           error // error of the last snapshot, or nil
 	note          note
 
-	columns  []bool    // whether each column is visible; a visible column stays
+	columns  []bool    // whether each column is visible; a column stays visible
 	first    *Snapshot // first snapshot of the view
 	began    map[string]*Tube
-	sort     int // in columns
+	sort     int // index in columns
 	reverse  bool
 	filter   line
-	shown    []Tube // those that the filter lets through, sorted
+	shown    []Tube // tubes that match the filter, sorted
 	selected string // name of the tube under the cursor
-	cursor   int    // its place in shown
-	top      int    // the first that fits on the screen
+	cursor   int    // its index in shown
+	top      int    // index in shown of the first tube on the screen
 
 	ask  *question // question that waits for an answer, or nil
 	look *glance   // open job preview, or nil
@@ -88,14 +88,14 @@ type question struct {
 	change func(*Tube) // changes the tube after the action; nil if the next snapshot shows it
 }
 
-// A note reports the result of an action for a while.
+// A note shows the result of an action for some time.
 type note struct {
 	text   string
 	failed bool
 	until  time.Time
 }
 
-// noteTime is the time that a note is visible.
+// noteTime is the time for which a note is visible.
 const noteTime = 8 * time.Second
 
 func (m *model) say(text string) {
@@ -195,7 +195,7 @@ func byName(tubes []Tube) map[string]*Tube {
 	return all
 }
 
-// compare sets the findings, the growth since the view began, and the columns to show.
+// compare sets the findings, the growth since the view started, and the visible columns.
 func (m *model) compare(s *Snapshot) {
 	if m.first == nil {
 		m.first, m.began = new(*s), byName(slices.Clone(s.Tubes))
@@ -204,7 +204,7 @@ func (m *model) compare(s *Snapshot) {
 	for i := range s.Tubes {
 		t := &s.Tubes[i]
 		old := m.began[t.Name]
-		if old == nil || t.TotalJobs < old.TotalJobs { // it was removed, and made again
+		if old == nil || t.TotalJobs < old.TotalJobs { // the tube was removed and created again
 			old = new(Tube)
 		}
 		t.buriedMore = int64(t.Jobs.Buried) - int64(old.Jobs.Buried)
@@ -239,7 +239,7 @@ func (m *model) arrange() {
 	m.moveTo(m.cursor)
 }
 
-// moveTo moves the cursor to a line, or to the nearest line that exists.
+// moveTo moves the cursor to a line, or to the nearest existing line.
 func (m *model) moveTo(line int) {
 	m.cursor = max(0, min(line, len(m.shown)-1))
 	m.selected = ""

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// lowest is the minimum height of a terminal for the line with the server's rates.
+// lowest is the minimum height of a terminal that shows the line with the server's rates.
 const lowest = 10
 
 // minName is the minimum width of the column of names, if a name is that long.
@@ -26,7 +26,7 @@ var (
 	faint    = ansi.NewStyle(ansi.AttrFaint)
 )
 
-// helpLines explain the keys and the columns.
+// helpLines contains the explanation of the keys and the columns.
 var helpLines = strings.Split(`up, down, k, j, page up, page down, g, G   move
 left, right   sort by another column      r   reverse the order
 /             show tubes whose name has a text; esc: all
@@ -76,8 +76,8 @@ func (m *model) screen() string {
 	for len(lines) < m.height-1 {
 		lines = append(lines, "")
 	}
-	// The last cell stays empty: to shrink the screen, bubbletea erases from the cursor
-	// on, and the cursor would be at that cell.
+	// The last cell stays empty, because the cursor would be there when bubbletea shrinks
+	// the screen, which erases everything after the cursor.
 	lines = append(lines[:max(0, m.height-1)], ansi.Truncate(m.foot(), max(0, m.width-1), ""))
 	for i, line := range lines {
 		lines[i] = ansi.Truncate(line, m.width, "")
@@ -124,7 +124,7 @@ func (s *Snapshot) findings() int {
 	return n
 }
 
-// patience is the delay of a snapshot after which the view shows a warning.
+// patience is the age of a snapshot above which the view shows a warning.
 const patience = 3 * time.Second
 
 // freshness returns a text with the age of the snapshot.
@@ -166,7 +166,7 @@ func (m *model) foot() string {
 	return faint.Styled(keys)
 }
 
-// tubeLines returns the titles and the tubes that fit.
+// tubeLines returns the titles and as many tubes as fit on the screen.
 func (m *model) tubeLines() []string {
 	width, others := len(columns[name].title)+1, 0
 	for _, t := range m.shown {
@@ -201,7 +201,8 @@ func (m *model) tubeLines() []string {
 	return lines
 }
 
-// title returns the title of a column, marked if the tubes are sorted by it.
+// title returns the title of a column. The title is marked if the tubes are sorted by
+// that column.
 func (m *model) title(c int) string {
 	mark := ""
 	switch {
@@ -233,7 +234,7 @@ func (m *model) row(width int, cell func(column int) string) string {
 	return b.String()
 }
 
-// lookLines returns the lines of the job that is shown.
+// lookLines returns the lines of the visible job.
 func (m *model) lookLines() []string {
 	var tabs []string
 	for i, s := range op.IdleStates {
