@@ -363,7 +363,7 @@ func TestRefused(t *testing.T) {
 		{"POST", "/tubes/mail/jobs", `{"body":"\ufffd\\ufffd\udc00"}`, 400, "body: want text in Unicode"},
 		{"POST", "/tubes/mail/jobs", `{"body_base64":"%"}`, 400, "body_base64: want base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":"12345678901"}`, 413, "the body is too large: the maximum is 10 bytes"},
-		{"POST", "/tubes/mail/jobs", `{"body":"` + strings.Repeat("x", 70000) + `"}`, 413, "the request has more than 65556 bytes"},
+		{"POST", "/tubes/mail/jobs", `{"body":"` + strings.Repeat("x", 70000) + `"}`, 413, "the body is too large: the maximum is"},
 		{"POST", "/tubes/mail/pause", `{}`, 400, "seconds: want how long to pause, 1 or more; resume ends"},
 		{"POST", "/tubes/mail/pause", `{"seconds":0}`, 400, "seconds: want"},
 		{"POST", "/tubes/none/pause", `{"seconds":1}`, 404, "there is no tube none"},

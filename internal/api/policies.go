@@ -147,16 +147,9 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 		}
 		r.note("before", oneLine(before))
 		r.note("after", oneLine(text))
-		most := engine.MaxPolicies
-		if !r.caller.Identity.Meets(manageEverywhere) {
-			most -= keptPolicies
-		}
-		o := engine.TooBig
-		if before != "" || text == "" || e.NumPoliciesSet() < most {
-			o = e.SetPolicy(pattern, text)
-		}
+		o := e.SetPolicy(pattern, text)
 		if o == engine.TooBig {
-			return problemf(http.StatusInsufficientStorage, "too many patterns with settings (%d); unset some ('beanpole policy show'), or use one pattern for many tubes", most)
+			return problemf(http.StatusInsufficientStorage, "too many patterns with settings (%d); unset some ('beanpole policy show'), or use one pattern for many tubes", engine.MaxPolicies)
 		} else if o != engine.OK {
 			return outcomeProblem(o)
 		}
@@ -180,10 +173,6 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 		return !done, nil
 	})
 }
-
-// keptPolicies is the number of patterns reserved for clients with the manage right on
-// every tube.
-const keptPolicies = 100
 
 // oneLine returns settings as one line, for the audit.
 func oneLine(text string) string {

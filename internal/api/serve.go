@@ -28,7 +28,7 @@ func (a *API) handler(o *operation, to *upstream) http.Handler {
 }
 
 const (
-	// smallBody is the maximum size of a request without a job.
+	// smallBody is the space for the other members of a request with a job.
 	smallBody = 64 << 10
 
 	// Base64 enlarges a job by a third. A job with many escapes can be even larger in
@@ -37,15 +37,10 @@ const (
 )
 
 func (a *API) maxBody(o *operation) int64 {
-	switch {
-	case o.plan.Streams():
+	if o.plan.Streams() {
 		return math.MaxInt64
-	case o.plan.Field("ids") != nil:
-		return maxTaskBytes
-	case o.plan.Field("body_base64") != nil:
-		return a.maxJSON()
 	}
-	return smallBody
+	return max(maxTaskBytes, a.maxJSON())
 }
 
 // maxJSON is the maximum size of a job in JSON in bytes.

@@ -57,11 +57,8 @@ func (c *changeRow) matches(q string) bool {
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(q)), func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// A taskRow is a task with its progress bar.
-type taskRow struct {
-	admin.Task
-	Bar string // path of the progress bar
-}
+// A taskRow is a task with its progress.
+type taskRow struct{ admin.Task }
 
 const (
 	taskBar      = 120 // in pixels
@@ -92,18 +89,6 @@ func (t *taskRow) Far() string {
 	return num(whole(t.Done)) + " of " + num(whole(t.Found))
 }
 
-func newTaskRow(t admin.Task) taskRow {
-	part := 0.0
-	if t.Found > 0 && t.Status != "looking" {
-		var skipped uint64
-		for _, n := range t.Skipped {
-			skipped += n
-		}
-		part = float64(t.Done+skipped) / float64(t.Found)
-	}
-	return taskRow{t, fmt.Sprintf("M0 3H%.1f", taskBar*part)}
-}
-
 // activityPage shows the tasks and the last changes.
 func activityPage(r *request) (*page, error) {
 	value := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
@@ -131,7 +116,7 @@ func activityPage(r *request) (*page, error) {
 		}
 	}
 	for _, t := range tasks.Tasks {
-		v.Tasks = append(v.Tasks, newTaskRow(t))
+		v.Tasks = append(v.Tasks, taskRow{t})
 	}
 	p := newPage("activity", "Activity", "activity", v)
 	return p, nil

@@ -106,7 +106,7 @@ func TestFileName(t *testing.T) {
 // A running task can be cancelled.
 func TestCancel(t *testing.T) {
 	r := start(t, nil, Options{})
-	p := newPage("activity", "Activity", "activity", &activityView{Tasks: []taskRow{newTaskRow(admin.Task{ID: 7, Status: "deleting"}), newTaskRow(admin.Task{ID: 8, Status: "done", Ended: "2026-01-01T00:00:00Z"})}})
+	p := newPage("activity", "Activity", "activity", &activityView{Tasks: []taskRow{taskRow{admin.Task{ID: 7, Status: "deleting"}}, taskRow{admin.Task{ID: 8, Status: "done", Ended: "2026-01-01T00:00:00Z"}}}})
 	p.site, p.Path, p.Me = r.sites[0], Prefix+"activity", &admin.Me{Anywhere: []string{"manage"}}
 	var text strings.Builder
 	if err := templates["activity"]().Execute(&text, p); err != nil {

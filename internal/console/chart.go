@@ -15,27 +15,7 @@ type chart struct {
 	From, Middle string   // times on the axis
 	Times        []string // times in the table
 	First        string   // time of the first failure; empty if it is unknown
-	Empty        bool     // whether the chart has no line
-}
-
-// A chartStrip is a row of charts, and the names of the charts without data.
-type chartStrip struct {
-	Charts []chart
-	Still  string
-}
-
-// strip omits the charts that would be empty.
-func strip(all []chart) (s chartStrip) {
-	var still []string
-	for _, c := range all {
-		if c.Empty {
-			still = append(still, strings.ToLower(c.Title))
-		} else {
-			s.Charts = append(s.Charts, c)
-		}
-	}
-	s.Still = strings.Join(still, ", ")
-	return s
+	empty        bool     // it has no line
 }
 
 type chartLine struct {
@@ -118,33 +98,23 @@ func drawPath(points []point, width, height int, most float64) string {
 	return d.String()
 }
 
-// areaPath returns the area under an unbroken line.
-func areaPath(line string, height int) string {
-	if strings.Count(line, "M") != 1 || !strings.Contains(line, "L") {
-		return "M0 0"
-	}
-	first, _, _ := strings.Cut(line[1:], " ")
-	return fmt.Sprintf("%sV%dH%sZ", line, height, first)
-}
-
 // A spark is a small chart without axes.
 type spark struct {
-	ID, Line, Area, Class string
-	Width, Height         int
+	ID, Line, Class string
+	Width, Height   int
 }
 
 // newSpark draws the last values of a series. If there are few values, they are on the
 // right.
 func newSpark(id, class string, points []point, width, height int) *spark {
 	points = append(make([]point, max(0, sparkPoints-len(points))), points...)
-	line := drawPath(points, width, height, largest(points))
-	return &spark{id, line, areaPath(line, height), class, width, height}
+	return &spark{id, drawPath(points, width, height, largest(points)), class, width, height}
 }
 
 // SVG returns the chart as an SVG.
 func (s *spark) SVG() template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="spark %s" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`+ // #nosec G203 -- nothing in it is of a stranger
-		`<path class="area" id="%[4]s-area" d="%s"/><path id="%[4]s" d="%[6]s"/></svg>`, s.Class, s.Width, s.Height, s.ID, s.Area, s.Line))
+		`<path id="%s" d="%s"/></svg>`, s.Class, s.Width, s.Height, s.ID, s.Line))
 }
 
 // pointsOf returns the points of a series in which all values are known.

@@ -22,9 +22,17 @@ var spans = []span{
 	{"7d", "", 3600, 168, 3600, "an hour", "Mon 15:04"}, {"31d", "", 3600, 744, 3600, "an hour", "2 Jan 15:04"},
 }
 
+// shape returns a text that differs if other charts are shown.
+func (v *historyView) shape() (ids string) {
+	for _, c := range v.Charts {
+		ids += " " + c.ID
+	}
+	return ids
+}
+
 // A historyView contains the charts of a page for a span.
 type historyView struct {
-	Charts chartStrip
+	Charts []chart
 	Span   string
 	Spans  []span // with links
 }
@@ -96,9 +104,7 @@ func historyCharts(h, lately *admin.History, s *span) []chart {
 		a.chart("refused", "Refusals "+s.unit, rate, line("refused", "refused", "warned")),
 	}
 	all[1].First = a.firstFailure(h)
-	return slices.DeleteFunc(all, func(c chart) bool { // depending on whether it is the history of a tube or of the server
-		return !slices.ContainsFunc(c.Lines, func(l chartLine) bool { return l.points != nil })
-	})
+	return slices.DeleteFunc(all, func(c chart) bool { return c.empty })
 }
 
 // firstFailure returns the time of the first failure, unless that is the first sample.
@@ -147,8 +153,8 @@ func (a *axis) chart(id, title string, show func(float64) string, lines ...chart
 	for _, l := range lines {
 		most = max(most, largest(l.points))
 	}
-	c := chart{ID: id, Title: title, Lines: lines, Max: show(most), Empty: most == 0, From: a.time(0), Middle: a.time(float64(a.samples) / 2)}
-	for i := a.points - 1; i >= 0 && !c.Empty; i -= 10 {
+	c := chart{ID: id, Title: title, Lines: lines, Max: show(most), empty: most == 0, From: a.time(0), Middle: a.time(float64(a.samples) / 2)}
+	for i := a.points - 1; i >= 0 && !c.empty; i -= 10 {
 		c.Times = append(c.Times, a.ofPoint(i))
 	}
 	slices.Reverse(c.Times)

@@ -84,14 +84,14 @@ func overviewPage(r *request) (*page, error) {
 	o.Total, o.More = found.Total, found.Total-tubesOf(found.Findings)
 	o.Oldest = oldest.Tubes
 	if o.MayCharts = history.Step > 0; o.MayCharts {
-		o.History.Charts = strip(historyCharts(&history, &minutes, &shown))
+		o.History.Charts = historyCharts(&history, &minutes, &shown)
 		for _, state := range op.States {
 			o.Sparks[state] = newSpark("spark-"+state, state, downsample(minutes.Series[state], sparkPoints, 1), overviewSpark, sparkHeight)
 		}
 	}
 	p := newPage("overview", "Overview", "overview", o)
 	p.Server, p.Me = &stats, r.meOn("")
-	p.shape = append(p.shape, o.History.Charts.Still)
+	p.shape = append(p.shape, o.History.shape())
 	for _, t := range o.Oldest {
 		p.shape = append(p.shape, "oldest "+t.Name)
 	}

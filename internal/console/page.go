@@ -84,7 +84,7 @@ func (p *page) addNote(r *request) {
 	}
 	for _, id := range p.Note.Tasks {
 		if t, err := r.api().GetTask(r.Context(), &admin.GetTask{OfTask: admin.OfTask{Task: id}}); err == nil {
-			p.Going = append(p.Going, newTaskRow(t))
+			p.Going = append(p.Going, taskRow{t})
 			p.shape = append(p.shape, t.Status)
 		}
 	}
@@ -196,7 +196,6 @@ func (p *page) Line(id, d string) Path {
 // Sparked marks a small chart that can change.
 func (p *page) Sparked(s *spark) *spark {
 	p.Line(s.ID, s.Line)
-	p.Line(s.ID+"-area", s.Area)
 	return s
 }
 

@@ -83,15 +83,6 @@ func (v *serverView) addCluster(r *request) error {
 		return slices.Index([]bool{!m.Reachable, m.Role == "leader", true}, true)
 	}
 	c.Members = slices.Clone(c.Members) // the server can share them
-	on := make(map[string]int)          // number of members, by host
-	for i := range c.Members {
-		on[c.Members[i].Host]++
-	}
-	for i := range c.Members {
-		if m := &c.Members[i]; on[m.Host] > 1 { // on one machine, addresses distinguish members
-			m.Host = ""
-		}
-	}
 	slices.SortStableFunc(c.Members, func(a, b admin.ClusterMember) int { return cmp.Or(order(&a)-order(&b), cmp.Compare(a.ID, b.ID)) })
 	v.Cluster = &c
 	if i := slices.IndexFunc(c.Members, func(m admin.ClusterMember) bool { return m.ID == c.Leader }); i >= 0 {

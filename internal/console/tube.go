@@ -112,7 +112,7 @@ func tubePage(r *request) (*page, error) {
 		return nil, err
 	}
 	if len(past.Series["ready"]) > 0 {
-		v.History.Charts = strip(historyCharts(&past, levelsOf(&v.Tube), &shown))
+		v.History.Charts = historyCharts(&past, levelsOf(&v.Tube), &shown)
 	}
 	v.Clients, v.More = r.clientList(clients.Connections), clients.Next != ""
 	v.addJobs(r, &jobs)
@@ -125,7 +125,7 @@ func tubePage(r *request) (*page, error) {
 	if r.FormValue("state") == "" {
 		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor"), "span", r.FormValue("span")) // preserves the state of the page
 	}
-	p.shape = append(p.shape, v.History.Charts.Still, v.Why.Policy, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // values that determine the tags and actions
+	p.shape = append(p.shape, v.History.shape(), v.Why.Policy, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // values that determine the tags and actions
 	return p, nil
 }
 
