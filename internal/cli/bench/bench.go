@@ -1,6 +1,6 @@
 // Package bench implements "beanpole bench", which measures a server under the load of
 // clients that put, reserve and delete jobs as fast as it answers. The separate module
-// bench compares servers, with a load generator that uses less CPU time.
+// bench compares servers. Its load generator uses less CPU time.
 package bench
 
 import (
@@ -39,12 +39,12 @@ const example = `  beanpole bench --connections 50
 // tube is the tube of the jobs.
 const tube = "bench"
 
-// A load holds the options of bench.
+// A load contains the options of bench.
 type load struct {
 	connections, inFlight int
 	body                  []byte
 	duration              time.Duration
-	jobs                  int64 // number of jobs to put; 0 means until the duration ends
+	jobs                  int64 // number of jobs to put; 0 means no limit until the duration ends
 }
 
 // New returns the command bench.
@@ -80,7 +80,7 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// A result holds the measurements.
+// A result contains the measurements.
 type result struct {
 	Jobs       int64   `json:"jobs"`
 	Seconds    float64 `json:"seconds"`
@@ -88,8 +88,9 @@ type result struct {
 	Latency    latency `json:"latency_ms"`
 }
 
-// A latency is the distribution of the times between a command and its reply, or between
-// the first of some that were sent together and the last reply, in milliseconds.
+// A latency is the distribution of the times between a command and its reply, in
+// milliseconds. For commands that are sent together, it is the time between the first
+// command and the last reply.
 type latency struct {
 	P50  float64 `json:"p50"`
 	P99  float64 `json:"p99"`
@@ -159,8 +160,8 @@ type looper struct {
 	took *hdrhistogram.Histogram
 }
 
-// loop puts, reserves and deletes jobs until the time is over, or until the requested
-// number is begun. It deletes all jobs that it has put.
+// loop puts, reserves and deletes jobs until the time is over or the requested number of
+// jobs has been started. It deletes all jobs that it has put.
 func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
 	jobs := make([]client.NewJob, c.inFlight)
 	for i := range jobs {
@@ -181,7 +182,7 @@ func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
 	return nil
 }
 
-// round puts some jobs, reserves as many and deletes those.
+// round puts some jobs, and reserves and deletes the same number of jobs.
 func (c *looper) round(ctx context.Context, jobs []client.NewJob) error {
 	last := time.Now()
 	answered := func() {

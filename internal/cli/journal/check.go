@@ -39,21 +39,21 @@ func newCheck() *cobra.Command {
 // An inspection contains the findings of check.
 type inspection struct {
 	dir    string
-	holder string // process that uses the directory; empty means none
+	holder string // process that uses the directory; empty if there is none
 
 	damage []wal.Damage
 	report wal.Report
 	tally  tally
 
-	incomplete bool // the takeover of beanstalkd's files was interrupted
-	adopted    bool // the journal has taken over the remaining files
+	incomplete bool // whether the import of beanstalkd files was interrupted
+	adopted    bool // whether the journal has imported the remaining files
 
 	applied *journal.Entry // last Applied of a cluster member, or nil
 
-	binlog  binlog.Report // beanstalkd files that wait to be taken over
+	binlog  binlog.Report // report about the beanstalkd files to be imported
 	theirs  tally
 	waiting []string // beanstalkd files
-	mixed   bool     // they are next to a journal that has not taken them over
+	mixed   bool     // whether they are next to a journal that has not imported them
 }
 
 func (ins *inspection) inspect() (err error) {
@@ -74,7 +74,7 @@ func (ins *inspection) inspect() (err error) {
 	return ins.lookForBinlog()
 }
 
-// findDamage finds the damage after the first, which ended the reading.
+// findDamage finds further damage after the first, which ended the reading.
 func (ins *inspection) findDamage(first *wal.CorruptError) error {
 	others, err := wal.Check(vfs.OS, ins.dir, func([]byte) error { return nil })
 	if !slices.ContainsFunc(others, func(d wal.Damage) bool { return d.File == first.File && d.Offset == first.Offset }) {
@@ -82,7 +82,7 @@ func (ins *inspection) findDamage(first *wal.CorruptError) error {
 	}
 	ins.damage = append(ins.damage, others...)
 	if errors.Is(err, wal.ErrCorrupt) {
-		return nil // it is the first
+		return nil // this is the first damage
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (ins *inspection) print(w io.Writer) {
 		line("jobs", "%s", ins.tally)
 		if a := ins.applied; a != nil && a.Index > 0 {
 			at := ""
-			if a.At.Unix() > 0 { // a change of the members has no time
+			if a.At.Unix() > 0 { // an entry that changes the members has no time
 				at = ", of " + a.At.Format(time.RFC3339)
 			}
 			line("applied", "entry %d of term %d%s, of the cluster's log", a.Index, a.Term, at)

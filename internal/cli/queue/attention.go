@@ -23,7 +23,7 @@ The exit code is 1 if clients cannot use the queue, or if a finding is bad.`
 // A report is the answer of the command as JSON.
 type report struct {
 	Ready  bool   `json:"ready"`
-	Reason string `json:"readyz"` // first line
+	Reason string `json:"readyz"` // first line of the response
 	admin.Attention
 }
 
@@ -48,7 +48,7 @@ func newAttention() *cobra.Command {
 	return cmd
 }
 
-// verdict returns an error if something is wrong.
+// verdict returns an error if there is a problem.
 func (r *report) verdict() error {
 	switch {
 	case !r.Ready:

@@ -96,8 +96,8 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 			found = append(found, c)
 		}
 	} else {
-		// The server must select by tubes, because its answer contains only a hundred
-		// watched tubes of a client.
+		// The server must select by tubes, because its answer contains at most a hundred
+		// watched tubes per client.
 		in := admin.ListConnections{Limit: 1000, Holding: f.holding, Waiting: f.waiting, Q: f.text, Tube: strings.Join(f.tubes, ",")}
 		for more := true; more; more = in.Cursor != "" {
 			page, err := a.ListConnections(ctx, &in)
@@ -160,7 +160,7 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 		switch err := a.CloseConnection(ctx, &admin.OfConnection{Connection: all[i].ID}); {
 		case err == nil:
 			closed++
-		case !isNotFound(err): // otherwise it has closed already
+		case !isNotFound(err): // otherwise, the connection is already closed
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// idOrTube explains arguments that name jobs or tubes.
+// idOrTube is the help about arguments that are ids of jobs or names of tubes.
 const idOrTube = `
 
 An argument that consists of digits is the id of a job. Use --tube for a tube with such a
@@ -60,7 +60,7 @@ func newPeek() *cobra.Command {
 
 // peekNext prints the next job of each state of a tube.
 func (s *session) peekNext(ctx context.Context, tube string) error {
-	if _, err := s.Conn.StatsTube(ctx, tube); err != nil { // use would create it
+	if _, err := s.Conn.StatsTube(ctx, tube); err != nil { // the command use would create it
 		return err
 	}
 	found := false
@@ -105,7 +105,7 @@ func newDelete() *cobra.Command {
 	return cmd
 }
 
-// explainNotFound replaces a NOT_FOUND by the state of the job if the job exists.
+// explainNotFound replaces a NOT_FOUND error with the job's state if the job exists.
 func explainNotFound(ctx context.Context, c *client.Conn, id uint64, err error) error {
 	if !errors.Is(err, client.ErrNotFound) {
 		return err
@@ -142,8 +142,8 @@ func newRelease() *cobra.Command {
 	return cmd
 }
 
-// newJobCommand returns a command that changes the jobs with some ids. done is its result
-// in one word. pri is nil if the priority stays.
+// newJobCommand returns a command that changes jobs, given by id. done is its result in
+// one word. pri is nil if the priority does not change.
 func newJobCommand(name, done, short, long string, change func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error) *cobra.Command {
 	var pri uint32
 	var given *uint32
@@ -188,7 +188,7 @@ func newKick() *cobra.Command {
 		}
 		kicked := 0
 		for _, tube := range names {
-			if _, err := s.Conn.StatsTube(ctx, tube); err != nil { // use would create it
+			if _, err := s.Conn.StatsTube(ctx, tube); err != nil { // the command use would create it
 				return err
 			}
 			n, err := s.Conn.Kick(ctx, tube, count)

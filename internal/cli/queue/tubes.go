@@ -17,16 +17,17 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// A tube is a row of the list of tubes, and its JSON. For a single tube, it has the
-// reason why its jobs wait, and the settings that differ from their defaults.
+// A tube is a row in the list of tubes, and its JSON. In a list of a single tube, it
+// contains the reason why the jobs wait, and the settings that differ from their
+// defaults.
 type tube struct {
 	admin.Tube
 	Why    string `json:"why,omitempty"`
 	Policy string `json:"policy,omitempty"`
 }
 
-// A plainTube is the JSON of a tube that comes from the protocol. Its nil members hide the
-// members of the tube that the protocol lacks.
+// A plainTube is the JSON of a tube whose values come from the protocol. Its nil members
+// hide the members of tube that the protocol lacks.
 type plainTube struct {
 	*tube
 	BodyBytes   any `json:"body_bytes,omitempty"`
@@ -38,7 +39,7 @@ type plainTube struct {
 	Work        any `json:"work,omitempty"`
 }
 
-// tubeOf returns a tube with the values that the protocol has.
+// tubeOf returns a tube with the values that are available through the protocol.
 func tubeOf(st *client.TubeStats) admin.Tube {
 	return admin.Tube{
 		Name: st.Name, Jobs: admin.JobCounts{Ready: st.JobsReady, Reserved: st.JobsReserved, Delayed: st.JobsDelayed, Buried: st.JobsBuried},
@@ -71,8 +72,8 @@ func newTubes() *cobra.Command {
 	return cmd
 }
 
-// loadTubes returns the tubes that match names, or all, sorted by name. It uses the admin
-// API if the server offers it. Otherwise it uses the protocol, and plain is true.
+// loadTubes returns the tubes that match names, or all tubes, sorted by name. It uses the
+// admin API if the server offers it. Otherwise, it uses the protocol, and plain is true.
 func (s *session) loadTubes(ctx context.Context, names []string) (_ []tube, plain bool, err error) {
 	a, err := s.FindAdminClient()
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *session) loadTubes(ctx context.Context, names []string) (_ []tube, plai
 	return tubes, true, err
 }
 
-// findTubes returns the tubes that match names, or all, from the admin API.
+// findTubes returns the tubes that match names, or all tubes, from the admin API.
 func findTubes(ctx context.Context, a *admin.Client, names []string) (tubes []tube, err error) {
 	for in, more := (admin.ListTubes{Limit: 10_000}), true; more; more = in.Cursor != "" {
 		page, err := a.ListTubes(ctx, &in)
@@ -133,8 +134,8 @@ func findTubes(ctx context.Context, a *admin.Client, names []string) (tubes []tu
 	return matching(tubes, names)
 }
 
-// matching returns the tubes that match one of names, or all if names is empty, sorted by
-// name. A name or pattern without a tube is an error.
+// matching returns the tubes that match one of names, or all tubes if names is empty,
+// sorted by name. A name or pattern without a matching tube is an error.
 func matching(all []tube, names []string) (tubes []tube, err error) {
 	used := make([]bool, len(names))
 	for _, t := range all {
@@ -155,7 +156,7 @@ func matching(all []tube, names []string) (tubes []tube, err error) {
 	return tubes, nil
 }
 
-// isPattern reports whether a name is a pattern: names of tubes contain no * or ?.
+// isPattern reports whether a name is a pattern. Names of tubes contain no * or ?.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?") }
 
 // statsOf returns the statistics of tubes from the protocol, without the tubes that do not
