@@ -13,18 +13,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 )
 
-// What clients were told.
+// A told records the replies that clients received.
 type told struct {
-	asked *ledger.Ledger[string]   // by what keyOf says of their bodies, which are all different
-	puts  int                      // so many were sent
-	due   map[uint64]time.Duration // not before then is a job ready that was acknowledged
+	asked *ledger.Ledger[string]   // keyed by keyOf of the jobs' bodies, which are all different
+	puts  int                      // number of puts sent
+	due   map[uint64]time.Duration // time before which an acknowledged job must not become ready, by id
 
-	term   uint64        // the highest in which a worker was answered
-	termAt time.Duration // when it was for the first time
-	wrong  error         // what was found to be wrong with a message or a term
+	term   uint64        // the highest term in which a worker got a reply
+	termAt time.Duration // time of the first such reply
+	wrong  error         // the first error in a message or a term
 }
 
-// keyOf returns a body by which the ledger knows a job, or what stands for a long one.
+// keyOf returns the key of a job in the ledger: its body, or a short form of a long body.
 func keyOf(body []byte) string {
 	if len(body) > 64 {
 		return fmt.Sprintf("%x, %s", sha256.Sum256(body), body[len(body)-16:])
@@ -32,7 +32,7 @@ func keyOf(body []byte) string {
 	return string(body)
 }
 
-// put puts a job on a member, and reports whether that was acknowledged.
+// put puts a job on a member, and reports whether the put was acknowledged.
 func (sim *simulation) put(m *Member, tube string, spec engine.Spec, text string) (id uint64, err error) {
 	sim.mu.Lock()
 	sim.puts++
@@ -57,7 +57,8 @@ func (sim *simulation) put(m *Member, tube string, spec engine.Spec, text string
 	return id, err
 }
 
-// mustPut puts n jobs on a member, or on the leader if m is nil. All are acknowledged.
+// mustPut puts n jobs on a member, or on the leader if m is nil. All puts must be
+// acknowledged.
 func (sim *simulation) mustPut(m *Member, n int, text string) {
 	sim.t.Helper()
 	for range n {
@@ -70,8 +71,8 @@ func (sim *simulation) mustPut(m *Member, n int, text string) {
 	}
 }
 
-// answered records the term in which a request of a worker was answered. No request that
-// begins later is answered in an earlier term.
+// answered records the term in which a worker's request was answered. A request that
+// starts later must not be answered in an earlier term.
 func (l *told) answered(term uint64, began, now time.Duration) {
 	switch {
 	case term > l.term:
@@ -84,7 +85,7 @@ func (l *told) answered(term uint64, began, now time.Duration) {
 // laterTube has delayed jobs that no client kicks or reserves.
 const laterTube = "later"
 
-// preload puts so many jobs that a walk takes several turns.
+// preload puts enough jobs that a walk takes several turns.
 func (sim *simulation) preload(jobs int) {
 	const turn = 400
 	for n := 0; n < jobs; n += turn {
@@ -96,8 +97,8 @@ func (sim *simulation) preload(jobs int) {
 	}
 }
 
-// putOld puts a job at a moment when no leader can be deposed before it acknowledges the
-// job.
+// putOld puts a job at a time at which no leader can be deposed before it acknowledges
+// the put.
 func (sim *simulation) putOld(e *engine.Engine, now int64, tube string, spec engine.Spec, n int) {
 	body := fmt.Sprintf("old job %d", n)
 	sim.asked.Put(body)
@@ -105,11 +106,11 @@ func (sim *simulation) putOld(e *engine.Engine, now int64, tube string, spec eng
 	sim.asked.Inserted(body, id)
 }
 
-// behind is the maximum lag of a member's clock. While a member hears from the leader
-// late, which lasts a few seconds, its clock runs a sixteenth slower.
+// behind is the maximum lag of a member's clock. While the leader's messages arrive late,
+// which lasts a few seconds, the member's clock runs a sixteenth slower.
 const behind = 250 * time.Millisecond
 
-// checkDelays checks that no delay has ended too soon.
+// checkDelays checks that no delay has ended too early.
 func (sim *simulation) checkDelays() {
 	l := sim.leader()
 	sim.mu.Lock()
@@ -128,7 +129,7 @@ func (sim *simulation) checkDelays() {
 	}
 }
 
-// acknowledged returns how many puts were acknowledged.
+// acknowledged returns the number of acknowledged puts.
 func (sim *simulation) acknowledged() int {
 	puts, _ := sim.asked.Acknowledged()
 	return puts
@@ -156,15 +157,15 @@ func (sim *simulation) delete(m *Member) error {
 	return err
 }
 
-// audit waits until all members that are up have the same, and holds that against the
-// ledger.
+// audit waits until the queues of all running members are equal, and compares them with
+// the ledger.
 func (sim *simulation) audit() {
 	sim.t.Helper()
 	sim.until("all have applied what is committed", func() bool {
 		synctest.Wait()
 		var s Status
 		l := sim.leader()
-		if !l.inLoop(func() { s = l.raft.status() }) { // what Status says may be old
+		if !l.inLoop(func() { s = l.raft.status() }) { // the result of Status can be outdated
 			return false
 		}
 		for _, m := range sim.nodes {
@@ -236,12 +237,12 @@ func (m *node) applied() (index uint64) {
 
 func (m *node) digest() (sum uint64) {
 	member := m.member
-	later := member.clock.time() + int64(1000*time.Hour) // all that is delayed counts as ready
+	later := member.clock.time() + int64(1000*time.Hour) // at that time, all delayed jobs count as ready
 	member.Broker().View(func(e *engine.Engine, _ int64) { sum = e.Digest(later-member.clock.zero, member.clock.zero) })
 	return sum
 }
 
-// check holds the queue of a member against the ledger.
+// check compares the queue of a member with the ledger.
 func (m *node) check() {
 	sim := m.sim
 	sim.t.Helper()

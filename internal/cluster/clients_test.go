@@ -27,8 +27,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A front is the server of a node, with connections to the servers of other nodes. They
-// outlive cuts of the network that are shorter than longCut.
+// A front is the server of a node, with connections to the servers of other nodes. The
+// connections survive network failures that are shorter than longCut.
 type front struct {
 	*server.Server
 	sim     *simulation
@@ -40,7 +40,7 @@ type front struct {
 	following sync.Mutex
 	leads     bool
 
-	sends chan struct{} // receives when bytes of this process are on their way
+	sends chan struct{} // receives when bytes of this process are in transit
 
 	mu       sync.Mutex
 	dead     bool
@@ -108,7 +108,7 @@ func (f *front) isDead() bool {
 	return f.dead
 }
 
-// endsWith adds a connection that ends with the process.
+// endsWith registers a connection that ends with the process.
 func (f *front) endsWith(c io.Closer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +166,7 @@ func (f *front) connect(to *front) *mux.Session {
 }
 
 // carry transfers bytes to another process. If this process dies before they arrive, it
-// delivers a part of them.
+// delivers only some of them.
 func (f *front) carry(to *front, from, dest net.Conn) {
 	defer from.Close()
 	defer dest.Close()
@@ -222,8 +222,8 @@ type addressedConn struct {
 
 func (c *addressedConn) RemoteAddr() net.Addr { return &c.addr }
 
-// Write fails if the process is dead. Its server still replies to clients after crash has
-// disconnected others.
+// Write fails if the process is dead: its server still replies to clients after crash has
+// disconnected other clients.
 func (c *addressedConn) Write(b []byte) (int, error) {
 	if c.f.isDead() {
 		return 0, syscall.EPIPE
@@ -240,12 +240,12 @@ func (l addressed) Accept() (net.Conn, error) {
 	return &addressedConn{c, net.TCPAddr{IP: net.IPv4(10, 1, 0, byte(l.f.id)), Port: 1 + l.f.sim.draw(65000)}, l.f}, nil
 }
 
-// A faultyStream plants a mistake in a member's server.
+// A faultyStream plants a fault in a member's server.
 type faultyStream struct {
 	*mux.Stream
 	f      *front
 	headed bool
-	old    *mux.Stream // to the last leader
+	old    *mux.Stream // the stream to the last leader
 }
 
 func (v *faultyStream) LastMark() (note, state []byte, at time.Time, ok bool) {
@@ -299,18 +299,19 @@ func (v *faultyStream) TryRead(b []byte) (int, error) {
 	return v.Stream.TryRead(b)
 }
 
-// The clientele is the clients of all nodes, and a ledger of the jobs that they hold. No
-// job is at two clients within its TTR, no delete of a held job fails, and only clients
-// with a command in progress are disconnected. The exceptions are those of
-// doc/cluster.md: a client whose member dies or cannot reach the leader.
+// A clientele contains the clients of all nodes, and a ledger of the jobs that they hold.
+// It checks that no job is held by two clients within its TTR, that no delete of a held
+// job fails, and that only clients with a command in progress are disconnected. The
+// exceptions are those in doc/cluster.md: clients whose member dies or cannot reach the
+// leader.
 type clientele struct {
 	sim     *simulation
-	streams map[string]*mux.Stream // of clients, by address
+	streams map[string]*mux.Stream // streams of clients, by address
 
 	mu     sync.Mutex
 	held   map[uint64]hold
-	upsets []time.Duration          // times at which a process died or the network was cut
-	apart  map[uint64]time.Duration // until when a node might not have reached the leader
+	upsets []time.Duration          // times at which a process died or the network failed
+	apart  map[uint64]time.Duration // time until which a node might not be able to reach the leader, by node
 	over   bool
 }
 
@@ -322,13 +323,13 @@ type hold struct {
 const (
 	clientTTR = 12 // seconds
 	surely    = clientTTR*time.Second - longCut - time.Second
-	outage    = 2 * time.Second       // the maximum time until there is another leader
-	settling  = 20 * time.Millisecond // a reply and the update after it can be that long apart
+	outage    = 2 * time.Second       // maximum time until there is another leader
+	settling  = 20 * time.Millisecond // maximum time between a reply and the update that follows it
 )
 
 func (sim *simulation) now() time.Duration { return time.Since(sim.start) }
 
-// upset records that something happens. The clients of the nodes are apart for a time.
+// upset records a failure. During the given time, the nodes might not reach the leader.
 func (c *clientele) upset(duration time.Duration, nodes ...*node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -338,14 +339,15 @@ func (c *clientele) upset(duration time.Duration, nodes ...*node) {
 	}
 }
 
-// wasApart reports whether a node might not have reached the leader since a time.
+// wasApart reports whether a node might have been unable to reach the leader since a
+// time.
 func (c *clientele) wasApart(id uint64, since time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.apart[id] >= since
 }
 
-// awaitSend waits until bytes of the process are on their way.
+// awaitSend waits until bytes of the process are in transit.
 func (f *front) awaitSend() {
 	select {
 	case <-f.sends:
@@ -353,7 +355,7 @@ func (f *front) awaitSend() {
 	}
 }
 
-// isNear reports whether something happened between two times.
+// isNear reports whether there was a failure between two times.
 func (c *clientele) isNear(from, to time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -375,11 +377,11 @@ type netClient struct {
 
 	conn     *memnet.Conn
 	in       *bufio.Reader
-	slow     int           // ms; the maximum time between commands
-	produces bool          // it only puts
-	command  string        // in progress
-	last     time.Duration // of the last command or reply
-	served   time.Duration // of the last reply
+	slow     int           // maximum time between commands, in ms
+	produces bool          // whether it only puts jobs
+	command  string        // the command in progress
+	last     time.Duration // time of the last command or reply
+	served   time.Duration // time of the last reply
 	holds    uint64
 }
 
@@ -416,12 +418,12 @@ func (k *netClient) isOver() bool {
 	return k.over
 }
 
-// ended checks that the end of a connection had a reason.
+// ended checks that there was a reason for the end of a connection.
 func (k *netClient) ended(f *front, err error) {
 	now := k.sim.now()
 	switch {
 	case k.isOver(), f.isDead(), k.wasApart(k.node.id, now-10*time.Second):
-	case k.command == "reserve" && k.isNear(k.last-outage, k.last+settling): // it did not wait yet
+	case k.command == "reserve" && k.isNear(k.last-outage, k.last+settling): // its wait had not started
 	case k.command == "reserve" || k.command == "":
 		if !k.isNear(k.last-settling, k.last+settling) {
 			k.wrong("%s is disconnected (%v), no command in progress since %v: %q", k.name, err, k.last, k.command)
@@ -431,7 +433,7 @@ func (k *netClient) ended(f *front, err error) {
 	}
 }
 
-// idle waits for a time in which nothing arrives.
+// idle waits for a period in which nothing arrives.
 func (k *netClient) idle(ms int) error {
 	k.conn.SetReadDeadline(time.Now().Add(time.Duration(1+k.rng.IntN(ms)) * time.Millisecond))
 	b, err := k.in.Peek(1)
@@ -543,7 +545,7 @@ func (k *netClient) put() error {
 	return nil
 }
 
-// hold records that the client gets a job.
+// hold records that the client has received a job.
 func (k *netClient) hold(id uint64) {
 	k.mu.Lock()
 	other := k.held[id]
@@ -556,7 +558,7 @@ func (k *netClient) hold(id uint64) {
 	k.held[id], k.holds = hold{k, k.sim.now()}, id
 }
 
-// surely reports whether the client must hold a job now.
+// surely reports whether the client must still hold its job.
 func (k *netClient) surely(id uint64) bool {
 	k.mu.Lock()
 	h := k.held[id]
@@ -581,7 +583,7 @@ func (k *netClient) drop() {
 	k.holds = 0
 }
 
-// serve lets clients of three nodes live through some changes of leader.
+// serve runs the clients of three nodes during some changes of leader.
 func (sim *simulation) serve(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	sim.refusals, sim.patient, sim.opt.Engine.Claims = rng.IntN(2) == 0, true, true
@@ -624,7 +626,7 @@ func (sim *simulation) serve(seed uint64) {
 	sim.close()
 }
 
-// trouble lets something happen that can change the leader.
+// trouble causes a failure that can change the leader.
 func (sim *simulation) trouble(rng *rand.Rand) {
 	c, l := sim.clients, sim.nodeOf(sim.leader())
 	other := sim.nodes[(l.id+rng.Uint64N(2))%3]
@@ -650,7 +652,7 @@ func (sim *simulation) trouble(rng *rand.Rand) {
 		time.Sleep(duration)
 		c.upset(0, m)
 		sim.heal()
-	case 5: // the claims of a member that was away meet those of another member
+	case 5: // the claims of a member that was absent conflict with another member's claims
 		c.upset(longCut+time.Second, other)
 		sim.part(other)
 		time.Sleep(longCut + time.Second)
@@ -666,14 +668,16 @@ func (sim *simulation) trouble(rng *rand.Rand) {
 	}
 }
 
-// Clients with held jobs and waiting reserves survive changes of leader.
+// TestClients checks that clients with held jobs and waiting reserves survive changes of
+// leader.
 func TestClients(t *testing.T) {
 	seeds.Each(t, 1, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { emptySimulation(t, seed).serve(seed) })
 	})
 }
 
-// The simulation of clients finds each mistake in package server.
+// TestPlantedClients checks that the simulation of clients detects each fault planted in
+// package server.
 func TestPlantedClients(t *testing.T) {
 	if seeds.Race {
 		t.Skip("the race detector finds nothing more here than in TestClients")

@@ -10,19 +10,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// offset returns how much a member's time is ahead of the true one.
+// offset returns the difference between a member's clock and the true time.
 func (m *Member) offset() time.Duration { return time.Duration(m.clock.time() - time.Now().UnixNano()) }
 
 // After all members restart, the cluster keeps its time even if the new leader's clock is
-// far off. A fast clock would end delays too soon; a slow one would leave out the time in
-// which no member ran.
+// far off. A fast clock would end delays too early; a slow clock would not count the time
+// in which no member was running.
 func TestClockFarOff(t *testing.T) {
 	for name, off := range map[string]time.Duration{"days ahead": 48 * time.Hour, "minutes ahead": 10 * time.Minute, "days behind": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 				sim.nodes[1].off = off
 				led := 0
-				for n := 0; n < 3 || led == 0 && n < 100; n++ { // who is elected is random
+				for n := 0; n < 3 || led == 0 && n < 100; n++ { // the elected member is random
 					_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60, Delay: 3600}, "later")
 					sim.must(err)
 					for _, m := range sim.nodes {
@@ -48,16 +48,16 @@ func TestClockFarOff(t *testing.T) {
 	}
 }
 
-// A leader uses the middle of the clocks that it has, or the earlier of two in the
-// middle, if they are those of a majority.
+// A leader uses the median of the available clocks, or the earlier of two medians, if
+// these clocks belong to a majority.
 func TestClockOfMajority(t *testing.T) {
 	inSimulation(t, 5, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
 		const h, m = time.Hour, time.Minute
 		for _, c := range []struct {
-			ahead []time.Duration // of other members
+			ahead []time.Duration // how far the other members' clocks are ahead
 			known bool
-			want  time.Duration // of the majority, ahead of this one
+			want  time.Duration // how far the majority's time is ahead of this member's
 		}{
 			{[]time.Duration{-h, h}, true, 0},
 			{[]time.Duration{m, h}, true, m},
@@ -86,7 +86,7 @@ func TestClockOfMajority(t *testing.T) {
 }
 
 // A leader's time is later than the time of every entry, even if the clocks of the
-// remaining members are slow. So no job becomes younger, and no delay starts again.
+// remaining members are slow. So no job becomes younger, and no delay restarts.
 func TestTimeOfEntries(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
@@ -105,8 +105,8 @@ func TestTimeOfEntries(t *testing.T) {
 	})
 }
 
-// A member starts whose clock is somewhat ahead, and leads soon after. No delay ends too
-// soon: it took the cluster's time at once.
+// If a member whose clock is somewhat ahead starts and soon becomes the leader, no delay
+// ends too early, because the member adopts the cluster's time at once.
 func TestClockOfFreshMember(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
@@ -124,8 +124,7 @@ func TestClockOfFreshMember(t *testing.T) {
 	})
 }
 
-// Members of two versions understand each other as long as the entries are of a level
-// that both know.
+// Members of different versions work together if both support the level of the entries.
 func TestLevels(t *testing.T) {
 	inSimulation(t, 2, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
@@ -140,8 +139,8 @@ func TestLevels(t *testing.T) {
 	})
 }
 
-// Late messages of a leader, however many come together, hold a member's time back by
-// less than they are late, and those that are not late correct it.
+// Late messages from a leader, even if many arrive at once, delay a member's clock by
+// less than their lateness, and messages that are on time correct it.
 func TestClockOfLateMessages(t *testing.T) {
 	now := int64(time.Hour)
 	c := clock{now: func() int64 { return now }}
@@ -152,7 +151,7 @@ func TestClockOfLateMessages(t *testing.T) {
 	}
 	lateness := 2 * int64(time.Second)
 	now += lateness
-	for late := lateness; late > 0; late -= tick { // all that was under way comes at once
+	for late := lateness; late > 0; late -= tick { // all messages in transit arrive at once
 		c.hear(now+tick-late, latest)
 	}
 	if off := time.Duration(now + tick - c.time()); off < 0 || off > 100*time.Millisecond {

@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// verify compares the queues of all members that are up.
+// verify compares the queues of all running members.
 func (sim *simulation) verify() consistency.Result {
 	var members []apitype.ClusterMember
 	sessions := make(map[uint64]*consistency.Session)
@@ -24,8 +24,8 @@ func (sim *simulation) verify() consistency.Result {
 	})
 }
 
-// Members that are the same are found to be so while clients put, delete and reserve, and
-// one that is not is found.
+// The consistency check reports equal members as equal while clients put, delete and
+// reserve, and it identifies a member that differs.
 func TestConsistencyCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSimulation(t, 1, 3)
@@ -48,12 +48,12 @@ func TestConsistencyCheck(t *testing.T) {
 			changed += c.Members[0].Changed
 		}
 		stop()
-		time.Sleep(time.Second) // the followers have everything
+		time.Sleep(time.Second) // the followers receive all entries
 		if changed == 0 {
 			t.Error("nothing has changed during the consistency checks")
 		}
 
-		// One job differs in its priority.
+		// Give one job another priority.
 		follower := sim.nodes[l.opt.Self.ID%3]
 		follower.member.Broker().View(func(e *engine.Engine, _ int64) {
 			c, place, _ := e.NextSnapshot(0)

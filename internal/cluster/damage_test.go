@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A member that has lost its log, or a journal without which its log is of no use, does
-// not start, and its directory says the same.
+// A member that has lost its log, or a journal without which its log is useless, does not
+// start, and Inspect reports the same error.
 func TestLost(t *testing.T) {
 	self := raftlog.MemberInfo{ID: 1, Address: "10.0.0.1:11400"}
 	for name, test := range map[string]struct {
@@ -67,8 +67,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A leader that cannot read an entry that another member needs stops with that error. The
-// others continue.
+// If a leader cannot read an entry that another member needs, it stops with that error.
+// The others continue.
 func TestUnreadableLog(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -78,7 +78,7 @@ func TestUnreadableLog(t *testing.T) {
 			away = sim.nodes[1]
 		}
 		away.kill(false)
-		sim.mustPut(l, 20, large[:1<<10]) // more than stays in memory, and less than is kept for it
+		sim.mustPut(l, 20, large[:1<<10]) // more than stays in memory, and less than the log keeps for the member
 		m := sim.nodeOf(l)
 		m.trouble.spoil(isOfLog)
 		away.boot()
@@ -97,8 +97,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// An Init of a single server's journal that was interrupted at its very end can be run
-// again.
+// An Init with a single server's journal that was interrupted at its very end can be
+// repeated.
 func TestInitAgain(t *testing.T) {
 	fs, self := emptyDisk(), raftlog.MemberInfo{ID: 1, Address: "10.0.0.1:11400"}
 	j := journal.New(journal.Options{})
@@ -106,7 +106,7 @@ func TestInitAgain(t *testing.T) {
 	must(t, errors.Join(err, j.Close(), Init(fs, dir, self)))
 	names, err := fs.List(LogDir(dir))
 	must(t, err)
-	for _, name := range names { // as a command does before it begins again
+	for _, name := range names { // as a command does before it restarts
 		must(t, fs.Remove(filepath.Join(LogDir(dir), name)))
 	}
 	must(t, Init(fs, dir, self))

@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// condemned waits until the member of a node has stopped for good, and checks that it
+// condemned waits until the member of a node has stopped permanently, and checks that it
 // refuses to start again.
 func (sim *simulation) condemned(m *node, why string) {
 	sim.t.Helper()
@@ -26,17 +26,17 @@ func (sim *simulation) condemned(m *node, why string) {
 	m.gone = true
 }
 
-// One disk is restored from a copy, and members are stopped and started in any order:
-// nothing that was acknowledged is lost.
+// If one disk is restored from a copy, and members are stopped and started in any order,
+// no acknowledged change is lost.
 func TestRestoredInAnyOrder(t *testing.T) {
 	seeds.Each(t, 6, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { emptySimulation(t, seed).restoreOne(rand.New(rand.NewPCG(seed, 7))) })
 	})
 }
 
-// restoreOne restores the disk of one of three members from a copy, while another one has
-// been away. So the third is the only one that has everything, and only those that know
-// the start which the copy lacks keep a majority from forming without it.
+// restoreOne restores the disk of one of three members from a copy while another member
+// is absent. So only the third member has all entries. No majority must form without it,
+// which is prevented by the members that have recorded the start missing from the copy.
 func (sim *simulation) restoreOne(rng *rand.Rand) {
 	sim.grow(3)
 	time.Sleep(time.Second)
@@ -77,15 +77,15 @@ func (sim *simulation) restoreOne(rng *rand.Rand) {
 	sim.close()
 }
 
-// A member whose log alone contains a committed entry acknowledges nothing to a leader
-// without that entry. Both report the contradiction.
+// If a member's log alone contains a committed entry, the member acknowledges nothing to
+// a leader without that entry. Both report the contradiction.
 func TestContradiction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSimulation(t, 1, 3)
 		time.Sleep(time.Second)
 		whole := sim.nodeOf(sim.leader())
 		away, old := sim.nodes[whole.id%3], sim.nodes[(whole.id+1)%3]
-		disk := old.disk.Crash(keptAll()) // of a start that all others know
+		disk := old.disk.Crash(keptAll()) // contains a start that all others have recorded
 		away.kill(false)
 		sim.mustPut(whole.member, 10, "acknowledged by two")
 		time.Sleep(time.Second)
@@ -94,7 +94,7 @@ func TestContradiction(t *testing.T) {
 		old.disk = disk
 		away.boot()
 		old.boot()
-		leader := sim.leader() // Raft's limit: nobody is left that knows better
+		leader := sim.leader() // Raft's limit: no member has recorded the lost entries
 		whole.boot()
 		sim.condemned(whole, "this member must join again: its committed entries")
 		if sim.logged("a member has committed entries that this leader lacks") == 0 {
@@ -106,11 +106,11 @@ func TestContradiction(t *testing.T) {
 		if leader.Err() != nil {
 			t.Errorf("the leader has stopped: %v", leader.Err())
 		}
-		sim.abandon() // what was acknowledged is gone
+		sim.abandon() // acknowledged changes are lost
 	})
 }
 
-// A copy of a member's directory that runs beside the original is recognized, and stops.
+// If a copy of a member's directory runs next to the original, it is detected and stops.
 // The original continues.
 func TestCopy(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
@@ -137,8 +137,8 @@ func TestCopy(t *testing.T) {
 	})
 }
 
-// The last member of a lost majority, whose disk needs an installation, continues if the
-// operator confirms it.
+// If the majority is lost and the last member's disk needs an installation, the member
+// continues if the operator confirms it.
 func TestRecoverCondemned(t *testing.T) {
 	disk := emptyDisk()
 	must(t, Init(disk, dir, raftlog.MemberInfo{ID: 1, Address: "10.0.0.1:11400"}))

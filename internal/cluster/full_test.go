@@ -13,9 +13,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A disk that the log of entries has filled is freed, though the log is kept for a member
-// that is away: that one gets the whole queue. So is one on which the journal has no room
-// beside the log.
+// When the log of entries has filled the disk, the log is cut, even if it is kept for an
+// absent member, which then receives the whole queue. The log is also cut if the journal
+// has no space next to it.
 func TestLogFillsDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
@@ -32,7 +32,7 @@ func TestLogFillsDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := func(sim *simulation) {
 				sim.small()
-				sim.opt.Keep = 1 << 20 // more than the disks have room for
+				sim.opt.Keep = 1 << 20 // more than fits on the disks
 			}
 			inSimulationOf(t, 3, set, func(t *testing.T, sim *simulation) {
 				time.Sleep(time.Second)
@@ -47,9 +47,9 @@ func TestLogFillsDisk(t *testing.T) {
 				const puts = 300
 				for range puts {
 					if _, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, large); err != nil {
-						time.Sleep(100 * time.Millisecond) // another one is to lead, perhaps
+						time.Sleep(100 * time.Millisecond) // another member can become the leader
 					}
-					sim.delete(sim.leader()) // or the journal fills the disk
+					sim.delete(sim.leader()) // otherwise, the journal fills the disk
 				}
 				if n := sim.acknowledged(); n < puts*2/3 {
 					t.Errorf("%d puts of %d were acknowledged", n, puts)
@@ -68,7 +68,7 @@ func TestLogFillsDisk(t *testing.T) {
 func TestLogMakesWayForJournal(t *testing.T) {
 	set := func(sim *simulation) {
 		sim.small()
-		sim.opt.Keep, sim.opt.Log.SegmentSize = 2<<20, 256<<10 // it does not need another one soon
+		sim.opt.Keep, sim.opt.Log.SegmentSize = 2<<20, 256<<10 // so that it does not soon need another one
 	}
 	inSimulationOf(t, 3, set, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)

@@ -20,8 +20,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// diskOn returns the append goroutine's part of a member whose log is in a file system,
-// until ctx is done.
+// diskOn returns the append goroutine's part of a member, with a log on the given file
+// system, until ctx ends.
 func diskOn(ctx context.Context, t *testing.T, fs vfs.FS) (*disk, *raftlog.Log) {
 	log, err := raftlog.Open(fs, "/", raftlog.Options{SegmentSize: 2 << 10})
 	if err != nil {
@@ -33,7 +33,7 @@ func diskOn(ctx context.Context, t *testing.T, fs vfs.FS) (*disk, *raftlog.Log) 
 
 func writes(all ...core.Write) diskWork { return diskWork{writes: all} }
 
-// entryOf is the write of an entry without data.
+// entryOf returns the write of an entry without data.
 func entryOf(index, term uint64) core.Write {
 	return core.Write{
 		Hard:    &raftpb.HardState{Term: &term, Vote: new(uint64), Commit: new(uint64)},
@@ -41,7 +41,7 @@ func entryOf(index, term uint64) core.Write {
 	}
 }
 
-// Entries that override others are written, whichever call of the disk fails.
+// Entries that override others are written even if any call of the disk fails.
 func TestFailWhileOverriding(t *testing.T) {
 	for n := 1; ; n++ {
 		fs := faultfs.New(memfs.New(), faultfs.Fault{Op: faultfs.Write, N: n})
@@ -61,10 +61,10 @@ func TestFailWhileOverriding(t *testing.T) {
 	}
 }
 
-// A member that stops while its disk fails writes nothing after the data that it could
+// If a member stops while its disk fails, it writes no data after the data that it could
 // not write.
 func TestEndWhileFailing(t *testing.T) {
-	for range 20 { // it may choose between its end and what waits
+	for range 20 { // the end and the pending work compete
 		synctest.Test(t, func(t *testing.T) {
 			fs := faultfs.New(memfs.New())
 			ctx, stop := context.WithCancel(t.Context())
@@ -85,8 +85,8 @@ func TestEndWhileFailing(t *testing.T) {
 	}
 }
 
-// After the fatalReason that ends a member, the disk writes nothing of the same batch,
-// and delivers no response for it.
+// After a fatal reason has stopped a member, the disk writes nothing more of the same
+// batch, and delivers no responses for it.
 func TestNothingAfterVerdict(t *testing.T) {
 	for _, stop := range []func(d *disk){(*disk).leave, func(d *disk) { d.stopWith("a test") }} {
 		ctx, end := context.WithCancel(t.Context())
@@ -106,8 +106,8 @@ func TestNothingAfterVerdict(t *testing.T) {
 	}
 }
 
-// While too many changes are not committed, clients wait before their turn. Turns do not
-// wait: the queue can be looked at, and a put that does not wait is committed.
+// While too many changes are not committed, clients wait before their turns. Turns do not
+// wait: the queue can be read, and a put that does not wait is committed.
 func TestManyChangesPending(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -137,8 +137,8 @@ func TestManyChangesPending(t *testing.T) {
 	})
 }
 
-// A job that takes all disks seconds to write is put, and the leader keeps the
-// leadership.
+// If a job is so large that all disks need seconds to write it, it is put, and the leader
+// keeps the leadership.
 func TestLargeJobOnSlowDisks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
@@ -149,7 +149,7 @@ func TestLargeJobOnSlowDisks(t *testing.T) {
 		for _, m := range sim.nodes {
 			m.trouble.slow(10 << 20)
 		}
-		for range 2 { // the second time the journal waits for the end of the first
+		for range 2 { // the second time, the journal waits for the end of the first sync
 			if _, err := sim.put(l, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 12<<20)); err != nil || sim.leader() != l {
 				t.Errorf("%v; another one leads: %v", err, sim.leader() != l)
 			}
@@ -161,10 +161,10 @@ func TestLargeJobOnSlowDisks(t *testing.T) {
 	})
 }
 
-// A leader whose disk hangs commits with the disks of the others, transfers the
-// leadership, and returns when its disk works again. A follower whose disk hangs delays
-// no other member. The syncs hang, or the writes of the journal, for which turns wait, or
-// the writes of Raft's log.
+// If the leader's disk hangs, the leader commits with the others' disks, transfers the
+// leadership, and returns when its disk works again. If a follower's disk hangs, it
+// delays no other member. The test hangs the syncs, the writes of the journal, for which
+// turns wait, or the writes of Raft's log.
 func TestDiskHangs(t *testing.T) {
 	for name, waits := range map[string]func(name string) bool{"syncs": nil, "writes of the journal": isOfJournal, "writes of the log": isOfLog} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestDiskHangs(t *testing.T) {
 					t.Error("the leader did not even wait half a second for its disk")
 				}
 				for range 3 {
-					go sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's disk hangs") // it may fail
+					go sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's disk hangs") // can fail
 				}
 				sim.awaitOther(l)
 				if took := time.Since(began); took > 2*time.Second {
@@ -193,8 +193,8 @@ func TestDiskHangs(t *testing.T) {
 	}
 }
 
-// While a write to the leader's log hangs, the leader's loop runs on and sends a follower
-// entries that it reads from sealed segments.
+// While a write to the leader's log hangs, the leader's loop continues, and sends a
+// follower entries that it reads from sealed segments.
 func TestFollowerLagsWhileWritesHang(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -202,10 +202,10 @@ func TestFollowerLagsWhileWritesHang(t *testing.T) {
 		lags := sim.nodes[l.opt.Self.ID%3]
 		sim.part(lags)
 		sim.mustPut(l, 20, strings.Repeat("x", 1000)) // more than the leader has in memory, and less than it keeps
-		time.Sleep(5 * time.Second)                   // no message is under way
+		time.Sleep(5 * time.Second)                   // no message is in transit
 		all := l.log.Last()
 		end := sim.nodeOf(l).trouble.hang(isOfLog)
-		go sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's writes hang") // it may fail
+		go sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's writes hang") // can fail
 		time.Sleep(50 * time.Millisecond)
 		sim.heal()
 		sim.until("the follower has caught up", func() bool { return lags.member.log.Last().Index >= all.Index })
@@ -217,7 +217,7 @@ func TestFollowerLagsWhileWritesHang(t *testing.T) {
 }
 
 // A leader that waits for another segment of its journal, before it executes a command,
-// is replaced too.
+// is also replaced.
 func TestNewSegmentHangs(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -230,7 +230,7 @@ func TestNewSegmentHangs(t *testing.T) {
 		})
 		stop := sim.load(3)
 		for range 20 {
-			go sim.put(l, "mail", engine.Spec{TTR: 60}, large) // it may fail
+			go sim.put(l, "mail", engine.Spec{TTR: 60}, large) // can fail
 		}
 		sim.awaitOther(l)
 		end()
@@ -238,7 +238,8 @@ func TestNewSegmentHangs(t *testing.T) {
 	})
 }
 
-// When the disks of all are full each lets another one lead once, and then they stay.
+// If the disks of all members are full, each member transfers the leadership once, and
+// then keeps it.
 func TestAllDisksAreFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
@@ -252,7 +253,7 @@ func TestAllDisksAreFull(t *testing.T) {
 		for began := time.Now(); time.Since(began) < 4*time.Minute; time.Sleep(20 * time.Millisecond) {
 			l := sim.leader()
 			epochs[l.Lead().Term] = true
-			sim.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
+			sim.put(l, "mail", engine.Spec{TTR: 60}, large) // can be refused
 		}
 		if n := len(epochs); n < 2 || n > 4 {
 			t.Errorf("there were %d epochs, with three members", n)
@@ -264,7 +265,7 @@ func TestAllDisksAreFull(t *testing.T) {
 }
 
 // While the disks of a majority are full, puts and deletes wait. When the disks have
-// room, they continue without help.
+// space, they continue automatically.
 func TestMostDisksAreFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
@@ -278,7 +279,7 @@ func TestMostDisksAreFull(t *testing.T) {
 				m.trouble.fill(func(string) bool { return true })
 			}
 		}
-		const puts = 500 // more than the files have room for
+		const puts = 500 // more than fits into the files
 		ended := make(chan error)
 		for range puts {
 			go func() {
@@ -323,13 +324,13 @@ func TestMostDisksAreFull(t *testing.T) {
 // large is a body so large that few such jobs fill a segment.
 var large = strings.Repeat("x", 4<<10)
 
-// A leader whose disk is full lets another member lead, which has room.
+// A leader whose disk is full transfers the leadership to a member with free space.
 func TestDiskIsFull(t *testing.T) {
 	for name, full := range map[string]func(name string) bool{
 		"all of it":              func(string) bool { return true },
 		"for the journal":        isOfJournal,
 		"for the log of entries": isOfLog,
-		"but for moments": func(name string) bool { // as when the journal is cleaned
+		"but for moments": func(name string) bool { // as after the journal was cleaned
 			return isOfJournal(name) && time.Now().UnixMilli()%800 > 30
 		},
 	} {
@@ -340,7 +341,7 @@ func TestDiskIsFull(t *testing.T) {
 				of := &sim.nodeOf(l).trouble
 				of.fill(full)
 				sim.until("another one leads", func() bool {
-					sim.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
+					sim.put(l, "mail", engine.Spec{TTR: 60}, large) // can be refused
 					m := sim.whoLeads()
 					return m != nil && m != l
 				})
@@ -362,7 +363,7 @@ func TestLagging(t *testing.T) {
 		}
 		sim.must(full.member.Ready())
 		full.trouble.fill(isOfJournal)
-		sim.mustPut(l, 200, large) // more than its segments have room for
+		sim.mustPut(l, 200, large) // more than fits into its segments
 		time.Sleep(5 * time.Second)
 		sim.must(full.member.Ready())
 		if h := full.member.Health(); !strings.Contains(h.Trouble, "cannot write its journal: ") || h.DiskFree == nil {
@@ -381,8 +382,8 @@ func TestLagging(t *testing.T) {
 	})
 }
 
-// A member with a full journal can win an election. It cannot serve, so it transfers the
-// leadership.
+// A member with a full journal can win an election. It cannot serve clients, so it
+// transfers the leadership.
 func TestFullMemberIsElected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
@@ -398,7 +399,7 @@ func TestFullMemberIsElected(t *testing.T) {
 				full = sim.nodes[1]
 			}
 			full.trouble.fill(isOfJournal)
-			sim.mustPut(l, 200, large) // more than its segments have room for
+			sim.mustPut(l, 200, large) // more than fits into its segments
 			sim.nodeOf(l).kill(false)
 			sim.until("the member that has room leads", func() bool {
 				s, err := full.member.Status()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A leader with a failing disk chooses the member that leads next.
+// stepDown selects the next leader if the leader's disk fails.
 func TestStepDown(t *testing.T) {
 	const now = int64(time.Hour)
 	ago := func(d time.Duration) int64 { return now - int64(d) }
@@ -48,7 +48,7 @@ func TestStepDown(t *testing.T) {
 	}
 }
 
-// What is observed of disk and journal.
+// TestHealth checks the observations of the disk and the journal.
 func TestHealth(t *testing.T) {
 	const s = int64(time.Second)
 	h, now := health{}, 100*s

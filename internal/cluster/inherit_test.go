@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// The limits of an engine outlive a deposition, even if the engine is made again. A drain
-// ends with the leadership, and a member that does not lead cannot start one.
+// The limits of an engine survive a deposition, even if the engine is replaced. Draining
+// ends with the leadership, and a member that is not the leader cannot start it.
 func TestSettingsOutliveDeposition(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()

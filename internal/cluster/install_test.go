@@ -19,7 +19,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// journalOf makes the journal of a member with some jobs, up to an entry.
+// journalOf creates the journal of a member with some jobs, up to an entry.
 func journalOf(fsys vfs.FS, at journal.Applied, jobs ...uint64) (*journal.Journal, error) {
 	j := journal.New(journal.Options{SegmentSize: 4 << 10, Member: true, Sync: time.Second})
 	if _, err := j.Open(fsys, dir, engine.New(engine.Options{Logged: true})); err != nil {
@@ -34,7 +34,7 @@ func journalOf(fsys vfs.FS, at journal.Applied, jobs ...uint64) (*journal.Journa
 	return j, j.Close()
 }
 
-// A lagging is a member's directory, and the snapshot that it is to have.
+// A lagging is a member's directory, with the snapshot to install.
 type lagging struct {
 	disk    *memfs.FS
 	archive []byte
@@ -137,9 +137,9 @@ func checkInstalled(fsys vfs.FS) (installed bool, err error) {
 	return installed, errors.Join(err, markerErr)
 }
 
-// Any call of the disk can fail, with all calls after it, and a power cut can leave any
-// part of the writes. The next start has either the old queue with the old log, or the
-// new queue with the new log. The same holds if that start is interrupted.
+// Any call of the disk can fail, together with all later calls, and a power failure can
+// keep any part of the writes. The next start finds either the old queue with the old
+// log, or the new queue with the new log. The same holds if that start is interrupted.
 func TestCrashWhileInstalling(t *testing.T) {
 	outcomes := map[bool]int{}
 	for n := 1; ; n++ {

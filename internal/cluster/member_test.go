@@ -19,7 +19,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A cluster of one serves, and serves again after it was killed.
+// A cluster with one member serves clients, and still does after it was killed.
 func TestAlone(t *testing.T) {
 	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
 		m := sim.nodes[0]
@@ -41,8 +41,8 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// Each request to the raft loop is answered, or is told that the member is closed. No
-// request runs after that.
+// Each request to the raft loop is answered, or gets the error that the member is closed.
+// No request runs after that.
 func TestAskWhileClosing(t *testing.T) {
 	for range 3 {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,8 @@ func TestAskWhileClosing(t *testing.T) {
 	}
 }
 
-// load puts, deletes and works at the current leader until stop is called.
+// load makes clients put, delete and process jobs on the current leader until stop is
+// called.
 func (sim *simulation) load(clients int) (stop func()) {
 	done := make(chan struct{})
 	var all sync.WaitGroup
@@ -102,7 +103,7 @@ func (sim *simulation) load(clients int) (stop func()) {
 	return func() { close(done); all.Wait() }
 }
 
-// whoLeads returns a member that says so, or nil.
+// whoLeads returns a member that reports to be the leader, or nil.
 func (sim *simulation) whoLeads() *Member {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -114,28 +115,28 @@ func (sim *simulation) whoLeads() *Member {
 	return nil
 }
 
-// awaitOther waits until another member than old leads.
+// awaitOther waits until a member other than old is the leader.
 func (sim *simulation) awaitOther(old *Member) {
 	sim.t.Helper()
 	sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != old })
 }
 
-// Nothing that was acknowledged is lost, and all members have the same, whatever happens
-// to a minority of them.
+// If any minority of the members fails in any way, no acknowledged change is lost, and
+// all members have the same queue.
 func TestLives(t *testing.T) {
 	seeds.Each(t, 2, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { emptySimulation(t, seed).live(seed) })
 	})
 }
 
-// small makes the logs of members so small that one that is away for a while needs a
-// walk.
+// small limits the members' logs, so that a member that is absent for a while needs a
+// snapshot.
 func (sim *simulation) small() {
 	sim.opt.Log.SegmentSize, sim.opt.Log.Recent, sim.opt.Keep = 8<<10, 4<<10, 32<<10
 	sim.opt.Journal.SegmentSize, sim.opt.Journal.Sync = 16<<10, 200*time.Millisecond
 }
 
-// live lets members and their clients live through some mishaps.
+// live runs members and clients with some failures.
 func (sim *simulation) live(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	sim.refusals, sim.patient = rng.IntN(2) == 0, rng.IntN(2) == 0
@@ -144,7 +145,7 @@ func (sim *simulation) live(seed uint64) {
 		sim.opt.Engine.Policies = engine.PolicyFunc(somePolicies)
 	}
 	size := 3 + 2*rng.IntN(2)
-	sim.offOf = 2 + rng.Uint64N(uint64(size-1)) // the first member's clock is the cluster's from the beginning
+	sim.offOf = 2 + rng.Uint64N(uint64(size-1)) // the cluster starts with the first member's clock
 	sim.grow(size)
 	sim.preload(1200)
 	sim.stop = sim.load(3)
@@ -171,7 +172,7 @@ func (sim *simulation) live(seed uint64) {
 	sim.close()
 }
 
-// mishap lets something happen to a member, to the leader most often.
+// mishap causes a failure of a member, most often of the leader.
 func (sim *simulation) mishap(rng *rand.Rand) {
 	l := sim.leader()
 	m := sim.nodeOf(l)
@@ -184,13 +185,13 @@ func (sim *simulation) mishap(rng *rand.Rand) {
 	switch rng.IntN(12) {
 	case 0, 1:
 		m.kill(rng.IntN(2) == 0)
-		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond) // long enough that the others cut what it needs
+		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond) // long enough that the others cut the entries that it needs
 		m.boot()
 	case 2:
 		sim.part(m)
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
 		sim.heal()
-	case 3: // one way only
+	case 3: // in one direction only
 		sim.mu.Lock()
 		for _, o := range sim.nodes {
 			sim.cut[[2]uint64{o.id, m.id}] = true
@@ -200,9 +201,9 @@ func (sim *simulation) mishap(rng *rand.Rand) {
 		sim.heal()
 	case 4:
 		ctx, cancel := context.WithTimeout(sim.t.Context(), 3*time.Second)
-		l.Transfer(ctx, sim.nodes[rng.IntN(len(sim.nodes))].id) // it may be refused
+		l.Transfer(ctx, sim.nodes[rng.IntN(len(sim.nodes))].id) // can be refused
 		cancel()
-	case 5: // all lose their power
+	case 5: // all members lose power
 		sim.lagged = max(sim.lagged, -l.offset())
 		for _, o := range sim.nodes {
 			o.kill(true)
@@ -215,12 +216,12 @@ func (sim *simulation) mishap(rng *rand.Rand) {
 		}
 	case 6:
 		sim.flap(rng)
-	case 7: // it stands still
+	case 7: // the process is paused
 		release := make(chan struct{})
 		m.member.mail.post(func() { <-release })
 		time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
 		close(release)
-	case 8: // no file of its disk can become larger
+	case 8: // no file on its disk can grow
 		m.trouble.fill(func(string) bool { return true })
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
 		m.trouble.fill(nil)
@@ -233,13 +234,13 @@ func (sim *simulation) mishap(rng *rand.Rand) {
 	}
 }
 
-// restore restores the disk of a node from a copy that lacks its last start, and
-// another node takes its place.
+// restore restores the disk of a node from a copy that lacks its last start. Another node
+// then replaces it.
 func (sim *simulation) restore(m *node, rng *rand.Rand) {
 	m.kill(rng.IntN(2) == 0)
 	disk := m.disk.Crash(keptAll())
 	m.boot()
-	time.Sleep(time.Second + time.Duration(rng.IntN(2000))*time.Millisecond) // the others meet it
+	time.Sleep(time.Second + time.Duration(rng.IntN(2000))*time.Millisecond) // the other members connect to it
 	m.kill(rng.IntN(2) == 0)
 	m.disk = disk
 	m.boot()
@@ -247,8 +248,8 @@ func (sim *simulation) restore(m *node, rng *rand.Rand) {
 	sim.exchange(m, true)
 }
 
-// hang lets the syncs or writes of a node's disk hang for a while. That node or another
-// can be killed during this time.
+// hang makes the syncs or writes of a node's disk hang for some time. During this time,
+// that node or another can be killed.
 func (sim *simulation) hang(m *node, rng *rand.Rand) {
 	all := func(string) bool { return true }
 	end := m.trouble.hang([]func(name string) bool{nil, all, isOfJournal, isOfLog}[rng.IntN(4)])
@@ -268,8 +269,8 @@ func (sim *simulation) hang(m *node, rng *rand.Rand) {
 	end()
 }
 
-// exchange replaces the member of a node by a member on another node. If lost, the old
-// one is lost first.
+// exchange replaces the member of a node with a member on another node. If lost is true,
+// the old member is lost first.
 func (sim *simulation) exchange(old *node, lost bool) {
 	joiner := sim.node()
 	self := joiner.self()
@@ -283,7 +284,7 @@ func (sim *simulation) exchange(old *node, lost bool) {
 	sim.until("the member is removed", func() bool {
 		l := sim.leader()
 		if l == old.member {
-			l.Transfer(sim.t.Context(), joiner.id) // it may be declined at first
+			l.Transfer(sim.t.Context(), joiner.id) // can be declined at first
 			return false
 		}
 		err := l.Remove(sim.t.Context(), old.id)
@@ -293,7 +294,7 @@ func (sim *simulation) exchange(old *node, lost bool) {
 	old.gone = true
 }
 
-// flap cuts some links for a short time, again and again.
+// flap repeatedly cuts some links for a short time.
 func (sim *simulation) flap(rng *rand.Rand) {
 	for range 5 {
 		sim.mu.Lock()
@@ -321,9 +322,9 @@ func (sim *simulation) recover() {
 	}
 }
 
-// An entry that arrives after the end of the epoch is not taken for an entry of the
-// epoch, because it can be an entry of the next leader. The raft loop ends the epoch
-// before it passes such an entry on, even in the middle of a turn.
+// An entry that arrives after the end of the epoch is not mistaken for an entry of the
+// epoch, because it can be the next leader's. The raft loop ends the epoch before it
+// passes on such an entry, even in the middle of a turn.
 func TestEntryAfterEpoch(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, lifecycle: lifecycle{turns: make(chan struct{}, 1)}, broker: broker.New(engine.New(engine.Options{}), broker.Options{})}
 	m.turn.m, m.turn.epoch, m.phase = m, 1, draining
@@ -333,14 +334,14 @@ func TestEntryAfterEpoch(t *testing.T) {
 	}
 }
 
-// A leader that gives up an epoch before its engine has heard of it serves in the next
-// one.
+// A leader that resigns an epoch before its engine is notified of the epoch serves
+// clients in the next epoch.
 func TestResignBeforeEngine(t *testing.T) {
 	resigned := false
 	set := func(sim *simulation) {
 		sim.opt.testHook = func(m *Member, apply []core.Apply) []core.Apply {
 			m.mail.post(func() {
-				time.Sleep(time.Millisecond) // a turn applies it meanwhile, and what the core hears of that is in the mailbox
+				time.Sleep(time.Millisecond) // a turn applies it, and the notification of the core is in the mailbox
 				m.mail.post(func() {
 					if c := m.raft.core; c.Lead().Epoch != 0 && !resigned {
 						c.Resign()
@@ -358,8 +359,8 @@ func TestResignBeforeEngine(t *testing.T) {
 	})
 }
 
-// A member whose clock was a day ahead, until it heard the leader's, does not wait a day
-// before it tries again what its journal could not take.
+// If a member's clock is a day ahead until it receives the leader's time, the member does
+// not wait a day before it retries a write that its journal has refused.
 func TestRetryAfterClockIsSetBack(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}}
 	m.turn.m = m
@@ -374,11 +375,11 @@ func TestRetryAfterClockIsSetBack(t *testing.T) {
 	}
 }
 
-// A late acknowledgement from an earlier term does not apply to the entry that now has
-// its index. Otherwise the member would count as rolled back.
+// A late acknowledgment from an earlier term does not apply to the entry that now has its
+// index. Otherwise, the member would count as rolled back.
 func TestLateAcknowledgement(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
-		time.Sleep(time.Second) // all know that they vote
+		time.Sleep(time.Second) // all members know that they are voters
 		first := sim.nodeOf(sim.leader())
 		first.kill(false)
 		sim.leader()

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// roles returns the roles of all members, as the leader knows them.
+// roles returns the roles of all members, as seen by the leader.
 func (sim *simulation) roles() map[uint64]apitype.Role {
 	sim.t.Helper()
 	s, err := sim.leader().Status()
@@ -31,7 +31,7 @@ func (sim *simulation) roles() map[uint64]apitype.Role {
 // known: the queue contains exactly the acknowledged jobs.
 func TestTransfer(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
-		time.Sleep(time.Second) // who has just started does not vote
+		time.Sleep(time.Second) // members do not vote directly after their start
 		stop := sim.load(5)
 		for i := range 9 {
 			time.Sleep(300 * time.Millisecond)
@@ -54,7 +54,7 @@ func TestTransfer(t *testing.T) {
 			t.Errorf("%d engines were made again, though nothing was undone", n)
 		}
 		kept := sim.nodes[0].digest()
-		for _, m := range sim.nodes { // what is made again from the journal is the same
+		for _, m := range sim.nodes { // an engine created from the journal is equal
 			m.kill(false)
 		}
 		for _, m := range sim.nodes {
@@ -93,7 +93,8 @@ func TestTransferToNobody(t *testing.T) {
 	})
 }
 
-// A dead member is replaced under load, a voter and then the leader itself are removed.
+// Under load, a dead member is replaced, and then a voter and the leader itself are
+// removed.
 func TestMembers(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		stop := sim.load(3)
@@ -110,7 +111,7 @@ func TestMembers(t *testing.T) {
 
 		gone := sim.nodeOf(sim.leader())
 		if err := gone.member.Remove(t.Context(), gone.id); err != nil && !errors.Is(err, ErrNotLeader) {
-			sim.fatalf("a leader cannot be removed: %v", err) // it may not hear that it was
+			sim.fatalf("a leader cannot be removed: %v", err) // it might not be notified of its removal
 		}
 		sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m.opt.Self.ID != gone.id })
 		sim.removed(gone)
@@ -123,7 +124,7 @@ func TestMembers(t *testing.T) {
 		}
 		stop()
 		sim.audit()
-		for _, m := range sim.nodes { // they know it after a restart, too
+		for _, m := range sim.nodes { // they still have this information after a restart
 			if m.member != nil {
 				m.kill(true)
 				m.boot()
@@ -136,8 +137,8 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// A member that has heard of its removal can later receive an earlier change of the
-// members. That change does not make it a member again.
+// After a member was notified of its removal, it can still receive an earlier change of
+// the members. That change does not make it a member again.
 func TestEarlierChangeAfterRemoval(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		gone := sim.nodes[sim.leader().opt.Self.ID%3] // a follower
@@ -170,12 +171,12 @@ func TestGroupErrors(t *testing.T) {
 		if l.Add(t.Context(), raftlog.MemberInfo{ID: 9, Address: l.opt.Self.Address}) == nil {
 			t.Error("two members have an address")
 		}
-		sim.must(l.Add(t.Context(), sim.nodes[2].self())) // it was asked for before
+		sim.must(l.Add(t.Context(), sim.nodes[2].self())) // it was already requested
 	})
 }
 
-// A disk that was rolled back is refused by those whom its member had acknowledged more,
-// also after their restart.
+// A member whose disk was rolled back is refused by the members to which it had
+// acknowledged later entries, even after their restart.
 func TestRolledBack(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())
@@ -203,8 +204,8 @@ func TestRolledBack(t *testing.T) {
 	})
 }
 
-// A leader that reaches no majority acknowledges nothing, ends all waits, and reports the
-// reason.
+// A leader that reaches no majority acknowledges no change, ends all waits, and reports
+// the reason.
 func TestNoMajority(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
@@ -236,9 +237,9 @@ func TestNoMajority(t *testing.T) {
 	})
 }
 
-// When the leader's machine refuses connections the others do not wait for an election
-// timeout. A refusal of a machine that does not lead, or of an earlier term, does
-// nothing.
+// When the leader's machine refuses connections, the others do not wait for an election
+// timeout. A refusal by a machine that is not the leader's, or from an earlier term, has
+// no effect.
 func TestFastFailover(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		sim.refusals = true
@@ -270,7 +271,8 @@ func TestFastFailover(t *testing.T) {
 	})
 }
 
-// Followers send each other nothing, and still know which members can be reached.
+// Followers exchange no messages, but their status still shows which members are
+// reachable.
 func TestReachable(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		unreachable := func(m *node) (n int) {
@@ -301,7 +303,7 @@ func TestReachable(t *testing.T) {
 	})
 }
 
-// A node that is lost is replaced by one with the same address.
+// A lost node is replaced by a node with the same address.
 func TestReplaceAtAddress(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
@@ -316,7 +318,7 @@ func TestReplaceAtAddress(t *testing.T) {
 	})
 }
 
-// replace adds a node to the cluster in place of a member. It is not started.
+// replace adds a node to the cluster in place of a member. It does not start the node.
 func (sim *simulation) replace(old uint64, m *node) error {
 	sim.t.Helper()
 	added := m.self()
@@ -328,8 +330,8 @@ func (sim *simulation) replace(old uint64, m *node) error {
 	return Join(m.disk, dir, l.Membership())
 }
 
-// A command that adds a member and is interrupted can be repeated: the learner that never
-// came makes way, and the member that it was to replace is still replaced.
+// If a command that adds a member is interrupted, it can be repeated. The new learner
+// replaces the one that never connected, and still replaces the member to be replaced.
 func TestAbandonedLearner(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -357,8 +359,8 @@ func TestAbandonedLearner(t *testing.T) {
 	})
 }
 
-// The next leader carries on with a replacement. The member that was replaced hears of it
-// when it comes back.
+// The next leader completes a replacement. The replaced member is notified when it
+// returns.
 func TestReplaceOutlivesLeader(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -378,8 +380,8 @@ func TestReplaceOutlivesLeader(t *testing.T) {
 	})
 }
 
-// A running member whose vote is needed until then is replaced. A member that was down
-// during the replacement learns of it later.
+// A running member is replaced, although its vote is needed until then. A member that was
+// down during the replacement is notified later.
 func TestReplaceLiving(t *testing.T) {
 	for _, n := range []int{2, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -404,8 +406,7 @@ func TestReplaceLiving(t *testing.T) {
 	}
 }
 
-// The number of a member that was removed is not given to another one, even after a
-// restart.
+// The number of a removed member is not assigned to another member, even after a restart.
 func TestNumbers(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		for n := range uint64(2) {
@@ -446,8 +447,8 @@ func TestStatusDoesNotWait(t *testing.T) {
 	})
 }
 
-// A member that was away while another one was replaced takes part again though it knows
-// only of one that is dead, and not of the new one, which leads.
+// If a member was absent while another member was replaced, it takes part again, even if
+// it has only the address of the dead member and not of the new one, which is the leader.
 func TestNewcomerLeads(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -458,7 +459,7 @@ func TestNewcomerLeads(t *testing.T) {
 		sim.join(joiner)
 		sim.must(sim.leader().Remove(t.Context(), lost.id))
 		sim.removed(lost)
-		time.Sleep(time.Second) // the new one must know of that
+		time.Sleep(time.Second) // the new member must have this information
 		sim.must(sim.leader().Transfer(t.Context(), joiner.id))
 		sim.until("the new member leads", func() bool { return sim.whoLeads() == joiner.member })
 		first.kill(false)

@@ -16,36 +16,37 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A link connects a node to another in one direction. It consists of two connections, and
-// each delivers in order.
+// A link connects a node to another in one direction. It consists of two connections,
+// each of which delivers in order.
 type link struct {
-	lives             [2]int     // of both ends, at the handshake
-	messages, entries connection // without entries, and with them
+	lives             [2]int     // lives of both ends, at the handshake
+	messages, entries connection // for messages without entries, and with entries
 
-	acknowledged raftlog.Position // the highest, in the latest term in which something was
+	acknowledged raftlog.Position // the highest acknowledged entry, in the latest term with an acknowledgment
 }
 
-// A connection is one of them. What it has sent over a link that is cut it sends again,
-// after pauses that double, as TCP does; or it breaks, and all that is under way is lost.
+// A connection is one connection of a link. If the link is cut, it resends data after
+// pauses that double, as TCP does, or it breaks and loses all data in transit.
 type connection struct {
-	underWay []packet // in order
+	underWay []packet // packets in transit, in order
 	pause    time.Duration
 }
 
 type packet struct {
 	msg  *raftpb.Message
-	b    []byte        // what it was when it was sent; empty: a ping
-	life int           // of the node that has sent it
-	at   time.Duration // when it arrives
+	b    []byte        // the encoded message when it was sent; empty for a ping
+	life int           // life of the node that has sent it
+	at   time.Duration // time of its arrival
 }
 
 const (
 	firstPause = 200 * time.Millisecond
-	lastPause  = 8 * firstPause // after that the connection has been silent for too long
+	lastPause  = 8 * firstPause // after that, the connection has been silent for too long
 )
 
-// ping says something to all that this node connects to, again and again, as connections
-// do: so it hears of those to which it sends no messages of Raft. With simulation.mu.
+// ping repeatedly sends pings to all nodes to which this node is connected, as
+// connections do. So the node hears from nodes to which it sends no messages of Raft. The
+// caller holds simulation.mu.
 func (m *node) ping(life int) {
 	for _, id := range m.peers {
 		if to := int(id) - 1; id != m.id && to < len(m.sim.nodes) {
@@ -82,7 +83,7 @@ func (m *node) fetch(ctx context.Context, from uint64) (net.Conn, error) {
 	return slow{r}, nil
 }
 
-// sendSnapshot lets a member send a snapshot to another one.
+// sendSnapshot makes a member send a snapshot to another member.
 func (sim *simulation) sendSnapshot(member *Member, to uint64, conn io.Writer) error {
 	defer func() {
 		if sim.sent != nil {
@@ -107,7 +108,7 @@ func (sim *simulation) sendSnapshot(member *Member, to uint64, conn io.Writer) e
 	return member.SendSnapshot(to, conn)
 }
 
-// slow is a connection that takes its time.
+// A slow is a slow connection.
 type slow struct{ net.Conn }
 
 func (s slow) Read(b []byte) (int, error) {
@@ -115,7 +116,7 @@ func (s slow) Read(b []byte) (int, error) {
 	return s.Conn.Read(b[:min(len(b), 32<<10)])
 }
 
-// Send is part of Transport.
+// Send implements Transport.
 func (m *node) Send(messages []*raftpb.Message) {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
@@ -139,7 +140,7 @@ func (m *node) send(msg *raftpb.Message, life int) {
 	m.post(sim.nodes[to], l, msg, life)
 }
 
-// encode returns the bytes of a message, the same for the same; none for none.
+// encode returns the bytes of a message. Equal messages have equal bytes; nil has none.
 func encode(msg *raftpb.Message) []byte {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(msg)
 	if err != nil {
@@ -148,7 +149,7 @@ func encode(msg *raftpb.Message) []byte {
 	return b
 }
 
-// post sends a packet, with simulation.mu.
+// post sends a packet. The caller holds simulation.mu.
 func (m *node) post(to *node, l *connection, msg *raftpb.Message, life int) {
 	sim := m.sim
 	if !sim.patient && sim.cut[[2]uint64{m.id, to.id}] {
@@ -161,7 +162,7 @@ func (m *node) post(to *node, l *connection, msg *raftpb.Message, life int) {
 	}
 }
 
-// expect lets the first packet of a connection arrive when it is time. A timer of a
+// expect delivers the first packet of a connection at its time of arrival. A timer of a
 // bubble that is due at once has crashed the race detector of Go 1.26.
 func (m *node) expect(to *node, l *connection) {
 	time.AfterFunc(max(1, l.underWay[0].at-time.Since(m.sim.start)), func() { m.arrive(to, l) })
@@ -200,7 +201,7 @@ func (m *node) link(to uint64) *link {
 	return m.links[to]
 }
 
-// SetMembers is part of Transport. Former members must connect again.
+// SetMembers implements Transport. Former members must connect again.
 func (m *node) SetMembers(members []raftlog.MemberInfo) {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
@@ -215,7 +216,7 @@ func (m *node) SetMembers(members []raftlog.MemberInfo) {
 	}
 }
 
-// deliver delivers a message to another node after both have identified themselves.
+// deliver delivers a message to another node after both have exchanged handshakes.
 func (m *node) deliver(to *node, b []byte, life int) {
 	sim := m.sim
 	sim.mu.Lock()
@@ -254,8 +255,8 @@ func (m *node) deliver(to *node, b []byte, life int) {
 	member.Step(msg)
 }
 
-// hear records what a member acknowledges to a leader. A member that rejects it later in
-// the same term has lost it, and the leader would send it again at once, without end.
+// hear records a member's acknowledgment to a leader. If the member rejects the entry
+// later in the same term, it has lost it, and the leader would resend it forever.
 func (sim *simulation) hear(link *link, msg *raftpb.Message) {
 	if msg.GetType() != raftpb.MsgAppResp {
 		return
@@ -273,7 +274,7 @@ func (sim *simulation) hear(link *link, msg *raftpb.Message) {
 	}
 }
 
-// disconnect lets the others notice that their connections to a node have ended.
+// disconnect makes the other nodes detect that their connections to a node have ended.
 func (sim *simulation) disconnect(m *node) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -284,8 +285,8 @@ func (sim *simulation) disconnect(m *node) {
 	}
 }
 
-// refuse lets the others notice that a machine refuses connections, if it does and not
-// the whole machine is down.
+// refuse makes the other nodes detect that a machine refuses connections, unless the
+// whole machine is down.
 func (sim *simulation) refuse(m *node, term uint64) {
 	if !sim.refusals {
 		return

@@ -16,13 +16,13 @@ import (
 
 var phaseNames = []string{"loading", "following", "activating", "leading", "draining", "installing", "failed"}
 
-// Each method of a phase is allowed where the table says, and panics elsewhere: there are
-// no other ways from one phase to another.
+// Each method of lifecycle is allowed in the phases in the table, and panics in all
+// others. There are no other transitions.
 func TestPhases(t *testing.T) {
 	moves := []struct {
 		name string
 		do   func(m *lifecycle)
-		to   string // "." stays, "!" panics, else the first letter; by phase before, in their order
+		to   string // next phase for each phase, in order: its first letter, "." for no change, or "!" for a panic
 	}{
 		{"follow", (*lifecycle).follow, "f!f!ff!"},
 		{"follow at Raft's leader", func(m *lifecycle) { m.shared.lead.Leader = 1; m.follow() }, "a!a!aa!"},
@@ -62,7 +62,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// checkPhase returns how the fields of a member contradict its phase.
+// checkPhase returns the contradiction between a member's fields and its phase, if any.
 func (m *Member) checkPhase() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,8 +88,8 @@ func (m *Member) checkPhase() error {
 	return nil
 }
 
-// A member that applied changes that might never be committed reads its journal again. It
-// drops the old engine first, so memory for two engines is never needed.
+// A member that has applied changes that might never be committed reads its journal
+// again. It drops the old engine first, so it never needs memory for two engines.
 func TestOneEngine(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()

@@ -23,9 +23,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A fault is a deliberate mistake. The table lists the mistakes in the cluster packages
-// and the tests that find them. A number is the number of seeds that a simulation needs;
-// an adversary creates the moment in which the mistake does harm.
+// A fault is a planted fault. The table lists the planted faults of the cluster packages
+// and the tests that detect them. A number is the number of seeds that a simulation
+// needs; an adversary creates the situation in which the fault does harm.
 //
 //	a vote is answered before its sync                      core: adversary
 //	an append is answered before its sync                   core: 19 seeds; cluster: 2
@@ -53,7 +53,7 @@ import (
 //	the claim of a stale holder wins                        cluster (TestPlantedClients): 30
 //	a late reply of an old stream is delivered              cluster (TestPlantedClients): 7
 //
-// These were planted by hand, and fail a test:
+// These were planted manually, and make a test fail:
 //
 //	a request that waits for the loop counts as committed   TestLives: 1
 //	a kept engine keeps its reservations                    TestLives: 2
@@ -86,10 +86,10 @@ const (
 	droppedEntry fault = "acknowledged entries are dropped"
 )
 
-// found is the value with which a simulation of a mistake panics.
+// found is the value with which a simulation with a planted fault panics.
 type found string
 
-// finds returns what goes wrong in a life of a simulation with a mistake.
+// finds returns the effect of a planted fault in a life of a simulation.
 func finds(t *testing.T, seed uint64, p fault, live func(sim *simulation)) (what string) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := emptySimulation(t, seed)
@@ -111,7 +111,7 @@ func finds(t *testing.T, seed uint64, p fault, live func(sim *simulation)) (what
 	return what
 }
 
-// abandon ends a simulation in which something has gone wrong.
+// abandon ends a simulation after a failure.
 func (sim *simulation) abandon() {
 	sim.mu.Lock()
 	var members []*Member
@@ -127,7 +127,7 @@ func (sim *simulation) abandon() {
 	}
 	sim.mu.Unlock()
 	for _, m := range sim.nodes {
-		m.trouble.goOn() // Close waits for a disk that hangs
+		m.trouble.goOn() // Close waits for a hanging disk
 	}
 	for _, m := range members {
 		m.Close()
@@ -138,7 +138,7 @@ func (sim *simulation) abandon() {
 	time.Sleep(2 * longCut) // until front.carry has ended
 }
 
-// Each mistake that is planted is found. A simulation that does not find them proves
+// The simulation detects each planted fault. Otherwise, its successful runs would prove
 // nothing.
 func TestPlanted(t *testing.T) {
 	if seeds.Race {
@@ -173,7 +173,7 @@ func skipLast(m *Member, apply []core.Apply) []core.Apply {
 	return apply
 }
 
-// lateIf returns how much too soon a sync is answered.
+// lateIf returns the time by which a sync is acknowledged too early.
 func lateIf(planted bool) time.Duration {
 	if planted {
 		return 100 * time.Millisecond
@@ -189,7 +189,7 @@ func (m *Member) forgetLost() {
 	m.proposals.lost = false
 }
 
-// tickOn lets timers expire on a follower.
+// tickOn makes timers expire on a follower.
 func (m *Member) tickOn() {
 	for !m.stopped() {
 		m.broker.View(func(e *engine.Engine, now int64) {
@@ -201,7 +201,8 @@ func (m *Member) tickOn() {
 	}
 }
 
-// forget makes the member forget another member, or only the id of its start.
+// forget makes the member forget another member or, unless all is true, only the name of
+// its start.
 func (m *Member) forget(id uint64, all bool) {
 	m.inLoop(func() {
 		p := m.raft.peer(id)
@@ -211,8 +212,8 @@ func (m *Member) forget(id uint64, all bool) {
 	})
 }
 
-// sendEngine sends the jobs of the engine in place of the journal's, and claims that they
-// include the last applied entry and more entries after it.
+// sendEngine sends the engine's jobs instead of the journal's, and claims that they
+// include more entries than the last applied one.
 func (m *Member) sendEngine(w io.Writer, more uint64) error {
 	disk := memfs.New()
 	j := journal.New(journal.Options{Epoch: m.clock.zero, Member: true, Sync: time.Second})
@@ -241,7 +242,7 @@ func (m *Member) sendEngine(w io.Writer, more uint64) error {
 	return b.Write(w)
 }
 
-// Chance hardly ever brings about what makes these mistakes do harm.
+// Random runs hardly ever produce the situations in which these faults do harm.
 var adversaries = []struct {
 	fault fault
 	plays func(sim *simulation)
@@ -252,30 +253,30 @@ var adversaries = []struct {
 	{endlessLease, standStill},
 }
 
-// Without what prevents it, an adversary does harm; with it, it does none.
+// Without a protection, its adversary does harm. With the protection, it does not.
 func TestAdversaries(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
 	}
 	for _, a := range adversaries {
 		t.Run(string(a.fault), func(t *testing.T) {
-			seeds.Each(t, 1, func(t *testing.T, seed uint64) { finds(t, seed, "", a.plays) }) // fails if it does
+			seeds.Each(t, 1, func(t *testing.T, seed uint64) { finds(t, seed, "", a.plays) }) // fails if the adversary does harm
 			seeds.Find(t, 1, func(t *testing.T, seed uint64) string { return finds(t, seed, a.fault, a.plays) })
 		})
 	}
 }
 
-// A simulation ends if a member has lost an entry that it acknowledged in this life. Its
-// leader would send that entry again after each rejection, and each heartbeat would
-// repeat this.
+// The simulation stops if a member has lost an entry that it acknowledged in this life.
+// Otherwise, the leader would resend that entry after each rejection, and each heartbeat
+// would repeat this.
 func TestLostEntryIsFound(t *testing.T) {
 	if what := finds(t, 1, droppedEntry, dropEntry); !strings.Contains(what, "has lost entry") {
 		t.Errorf("found: %q", what)
 	}
 }
 
-// dropEntry lets a member hear of another entry in place of those that it has
-// acknowledged to a leader without a majority.
+// dropEntry sends a member other entries in place of those that it has acknowledged to a
+// leader without a majority.
 func dropEntry(sim *simulation) {
 	sim.grow(5)
 	time.Sleep(time.Second)
@@ -304,8 +305,8 @@ func dropEntry(sim *simulation) {
 	sim.awaitOther(leader.member)
 }
 
-// rollBack restores the disk of a member from a copy older than its acknowledgements,
-// while the leader is down and the third member has not heard of them.
+// rollBack restores the disk of a member from a copy older than its acknowledgments,
+// while the leader is down and the third member has no record of them.
 func rollBack(sim *simulation) {
 	sim.grow(3)
 	time.Sleep(time.Second)
@@ -333,8 +334,8 @@ func rollBack(sim *simulation) {
 	sim.close()
 }
 
-// standStill lets the leader's raft loop stand still, until another member leads and has
-// deleted a job, and a worker asks the old leader for that job.
+// standStill pauses the leader's raft loop until another member is the leader and has
+// deleted a job, and a worker requests that job from the old leader.
 func standStill(sim *simulation) {
 	sim.grow(3)
 	time.Sleep(time.Second)
@@ -349,7 +350,7 @@ func standStill(sim *simulation) {
 	goOn := sync.OnceFunc(func() { close(standing) })
 	defer goOn()
 	old.mail.post(func() {
-		if sim.fault == endlessLease { // from here on: a sync that finds the lease run out would wait for the loop, and the worker behind it
+		if sim.fault == endlessLease { // planted only now: a sync that finds the lease expired would wait for the loop, and the worker with it
 			old.mu.Lock()
 			old.shared.leased = math.MaxInt64
 			old.mu.Unlock()
@@ -385,7 +386,7 @@ func standStill(sim *simulation) {
 	sim.close()
 }
 
-// snapshotOfLeader lets a member receive a snapshot of a leader whose engine contains
+// snapshotOfLeader makes a member receive a snapshot from a leader whose engine contains
 // changes that are never committed.
 func snapshotOfLeader(sim *simulation) {
 	sim.small()

@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A policy that was acknowledged for a pattern of tubes is in force at each later leader,
-// whichever members are killed.
+// An acknowledged policy for a pattern of tubes is in force on each later leader,
+// regardless of the members that are killed.
 func TestPoliciesOfLeaders(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		for life := range 4 {
@@ -37,8 +37,8 @@ func TestPoliciesOfLeaders(t *testing.T) {
 	})
 }
 
-// Jobs that are reserved when their tube comes to permit one attempt are served by no
-// later leader, once the change is settled.
+// If a policy permits a single attempt, no later leader hands out jobs that were reserved
+// before, after the change of the policy is settled.
 func TestAtMostOnceOfLeaders(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
@@ -77,7 +77,7 @@ func TestAtMostOnceOfLeaders(t *testing.T) {
 					t.Errorf("job %d is served by a second leader", job.ID)
 				}
 			}
-			for id := range e.LastID() { // so that the audit finds only its own jobs
+			for id := range e.LastID() { // the audit expects only its own jobs
 				e.Delete(s, id+1)
 			}
 		}))
@@ -88,7 +88,8 @@ func TestAtMostOnceOfLeaders(t *testing.T) {
 	})
 }
 
-// onceText are policies that permit one attempt where the text for all tubes is "once".
+// onceText implements policies that permit one attempt in all tubes if the text for all
+// tubes is "once".
 type onceText map[string]string
 
 // Of implements engine.Policies.

@@ -23,55 +23,55 @@ import (
 
 const dir = "/"
 
-// A simulation is nodes with disks, and a network between them, in a synctest bubble:
-// time is fake.
+// A simulation consists of nodes with disks, and a network between them, in a synctest
+// bubble with fake time.
 type simulation struct {
 	t     *testing.T
 	start time.Time
-	opt   Options // of all members, but for what is a node's own
+	opt   Options // options of all members, except those that differ by node
 
 	mu    sync.Mutex
 	rng   *rand.Rand
 	nodes []*node
-	cut   map[[2]uint64]bool // the link from one to another is cut
+	cut   map[[2]uint64]bool // whether the link from one node to another is cut
 	told
-	once       sync.Map // the reservations that workers were told of, of jobs that have one attempt
+	once       sync.Map // reservations that workers received, of jobs with a single attempt
 	fault      fault
-	offOf      uint64                     // the clock of this node is wrong
-	lagged     time.Duration              // how far the cluster's time was behind when all lost their power: their clocks make up for it
-	stop       func()                     // ends the load; nil: there is none
-	sent       func()                     // a member has sent a snapshot; nil: nobody wants to know
-	silent     atomic.Bool                // who is asked for a snapshot next sends nothing
-	laterRoles atomic.Bool                // snapshots say that their roles are those of a later entry
-	lose       func(*raftpb.Message) bool // whether a message is lost; nil: none is. With mu
+	offOf      uint64                     // id of the node whose clock is wrong
+	lagged     time.Duration              // lag of the cluster's time when all nodes lost power, which their clocks make up for
+	stop       func()                     // ends the load; nil if there is none
+	sent       func()                     // called when a member has sent a snapshot; can be nil
+	silent     atomic.Bool                // the next member asked for a snapshot sends nothing
+	laterRoles atomic.Bool                // snapshots claim to have the roles of a later entry
+	lose       func(*raftpb.Message) bool // whether a message is lost; nil means that none is. Guarded by mu
 
-	clockRead func() // a member looks at its clock; nil: nobody wants to know
+	clockRead func() // called when a member reads its clock; can be nil
 
-	refusals bool // a machine refuses connections when its process is dead
-	patient  bool // connections outlive short cuts
+	refusals bool // a machine refuses connections if its process is dead
+	patient  bool // connections survive short network failures
 
-	clients *clientele // nil: the nodes have no servers
+	clients *clientele // nil if the nodes have no servers
 
-	logMu sync.Mutex // not mu: a member may log while it is asked something under mu
+	logMu sync.Mutex // separate from mu, because a member can log while it is called under mu
 	log   strings.Builder
 }
 
-// A node has a disk and, while it is up, a member.
+// A node has a disk and, while it is running, a member.
 type node struct {
 	sim  *simulation
 	id   uint64
 	disk *memfs.FS
-	off  time.Duration // its clock is so much ahead
+	off  time.Duration // offset of its clock
 
-	// With simulation.mu.
-	member *Member // nil: it is down
+	// Guarded by simulation.mu.
+	member *Member // nil if it is not running
 	life   int
-	front  *front           // nil: it has no server, or is down
-	links  map[uint64]*link // to other nodes
-	peers  []uint64         // those that it connects to
+	front  *front           // nil if it has no server, or is down
+	links  map[uint64]*link // links to other nodes
+	peers  []uint64         // nodes to which it connects
 
-	gone    bool         // its member was removed
-	deposed atomic.Int32 // how often its clients were closed
+	gone    bool         // whether its member was removed
+	deposed atomic.Int32 // number of times that its clients were suspended
 	trouble trouble
 }
 
@@ -81,14 +81,14 @@ func newSimulation(t *testing.T, seed uint64, n int) *simulation {
 	return sim
 }
 
-// inSimulation runs a test among n members. At the end all must have the same queue, one
-// that the replies to clients permit.
+// inSimulation runs a test with n members. At the end, all members must have the same
+// queue, and it must be consistent with the replies to clients.
 func inSimulation(t *testing.T, n int, test func(t *testing.T, sim *simulation)) {
 	t.Helper()
 	inSimulationOf(t, n, func(*simulation) {}, test)
 }
 
-// inSmallSimulation is inSimulation among three members whose logs are cut early.
+// inSmallSimulation is inSimulation with three members whose logs are cut early.
 func inSmallSimulation(t *testing.T, test func(t *testing.T, sim *simulation)) {
 	t.Helper()
 	inSimulationOf(t, 3, (*simulation).small, test)
@@ -108,7 +108,7 @@ func inSimulationOf(t *testing.T, n int, set func(*simulation), test func(t *tes
 
 func emptySimulation(t *testing.T, seed uint64) *simulation {
 	sim := &simulation{t: t, start: time.Now(), rng: rand.New(rand.NewPCG(seed, 1)), cut: map[[2]uint64]bool{}, told: told{asked: ledger.New[string](), due: map[uint64]time.Duration{}}}
-	sim.opt.Log.SegmentSize, sim.opt.Journal.SegmentSize = 256<<10, 256<<10 // disks are memory here
+	sim.opt.Log.SegmentSize, sim.opt.Journal.SegmentSize = 256<<10, 256<<10 // disks are in memory
 	return sim
 }
 
@@ -128,7 +128,7 @@ func (sim *simulation) grow(n int) {
 }
 
 // emptyDisk returns a disk with the directories of a member, which package directory
-// makes.
+// normally creates.
 func emptyDisk() *memfs.FS {
 	disk := memfs.New()
 	if err := errors.Join(disk.Mkdir(filepath.Dir(LogDir(dir))), disk.Mkdir(LogDir(dir))); err != nil {
@@ -165,7 +165,7 @@ func (sim *simulation) fatalf(format string, args ...any) {
 	sim.t.Fatalf("%s\nlog:\n%s", fmt.Sprintf(format, args...), sim.log.String())
 }
 
-// Write takes lines of the log.
+// Write receives the lines of the log.
 func (sim *simulation) Write(b []byte) (int, error) {
 	sim.logMu.Lock()
 	defer sim.logMu.Unlock()
@@ -173,7 +173,7 @@ func (sim *simulation) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// logged returns how often the log has a text.
+// logged returns the number of times that a text was logged.
 func (sim *simulation) logged(text string) int {
 	sim.logMu.Lock()
 	defer sim.logMu.Unlock()
@@ -276,16 +276,15 @@ func (m *node) start() error {
 	return nil
 }
 
-// keptAll is the luck of a disk that keeps all that was written.
+// keptAll is the luck of a disk that loses no written data.
 func keptAll() *rand.Rand { return rand.New(keep{}) }
 
-// keep draws what leaves everything that was written to a disk.
+// keep is a random source with which a crash loses no written data.
 type keep struct{}
 
-func (keep) Uint64() uint64 { return 1 << 62 } // the second of the six kinds of luck of memfs
+func (keep) Uint64() uint64 { return 1 << 62 } // the second of memfs's six kinds of luck
 
-// kill ends the process of a node without a word; if power is set, the machine loses its
-// power.
+// kill kills the process of a node. If power is true, the machine also loses power.
 func (m *node) kill(power bool) {
 	sim := m.sim
 	fmt.Fprintf(sim, "%d is killed; power %v\n", m.id, power)
@@ -297,17 +296,17 @@ func (m *node) kill(power bool) {
 	if power {
 		luck = sim.rng
 	}
-	m.disk.Cut() // nothing that the process does from now on is on the disk of the next one
+	m.disk.Cut() // later operations of the process do not change the next process's disk
 	m.disk = m.disk.Crash(luck)
 	sim.mu.Unlock()
-	m.trouble.goOn() // nothing waits for the disk any more
+	m.trouble.goOn() // no operation waits for the disk
 	if f != nil {
 		f.crash()
 	}
 	if member != nil {
 		sim.disconnect(m)
 		sim.refuse(m, member.Lead().Term)
-		member.Close() // of its goroutines; its disk is not that of the node any more
+		member.Close() // ends its goroutines; it no longer uses the node's disk
 	}
 	if f != nil {
 		f.done.Wait()
@@ -338,7 +337,7 @@ func (sim *simulation) leader() *Member {
 
 func (sim *simulation) nodeOf(member *Member) *node { return sim.nodes[member.opt.Self.ID-1] }
 
-// checkPhases fails if a member contradicts its phase.
+// checkPhases fails the test if a member contradicts its phase.
 func (sim *simulation) checkPhases() {
 	for _, m := range sim.nodes {
 		sim.mu.Lock()

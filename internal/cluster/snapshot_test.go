@@ -21,8 +21,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A cluster takes over the journal of a single server. Members that join get its jobs,
-// even if they or the others are killed during that time.
+// A cluster can start with a single server's journal. Members that join receive its jobs,
+// even if members are killed during that time.
 func TestFromSingleServer(t *testing.T) {
 	for _, kill := range []string{"", "joiner", "leader"} {
 		t.Run(kill, func(t *testing.T) {
@@ -59,14 +59,15 @@ func TestFromSingleServer(t *testing.T) {
 	}
 }
 
-// fetches reports whether a part of a snapshot is on the disk.
+// fetches reports whether part of a snapshot is on the disk.
 func (m *node) fetches() bool {
 	names, err := staged{m.disk}.List(dir)
 	m.sim.must(err)
 	return len(names) > 0
 }
 
-// A member that gets nothing from the leader asks again, and can be stopped before.
+// A member that receives nothing from the leader repeats its request, and can be stopped
+// before that.
 func TestSilentLeader(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stop=%v", stop), func(t *testing.T) {
@@ -94,7 +95,7 @@ func TestSilentLeader(t *testing.T) {
 	}
 }
 
-// single lets a single server put some jobs on a node's disk.
+// single makes a single server put some jobs on a node's disk.
 func (sim *simulation) single(m *node, jobs int) {
 	sim.t.Helper()
 	j := journal.New(journal.Options{Epoch: time.Now().UnixNano()})
@@ -110,8 +111,8 @@ func (sim *simulation) single(m *node, jobs int) {
 	sim.must(b.Close())
 }
 
-// A leader, whose log is cut, hears from a member only that it has the entries up to one.
-// The member lacks nothing, and informs the leader.
+// If a leader whose log is cut has only an old acknowledgment of a member, it offers a
+// snapshot. The member lacks nothing, and informs the leader.
 func TestLacksNothing(t *testing.T) {
 	for _, index := range []uint64{0, 1} {
 		t.Run(fmt.Sprint(index), func(t *testing.T) {
@@ -141,12 +142,13 @@ func TestLacksNothing(t *testing.T) {
 	}
 }
 
-// A member joins although more is written in the time that its snapshot takes than is
-// kept for members that are away: the log is kept for those that catch up.
+// A member can join even if clients write more during the transfer of its snapshot than
+// the log keeps for absent members, because the log is kept for members that are catching
+// up.
 func TestSnapshotUnderLoad(t *testing.T) {
 	set := func(sim *simulation) {
 		sim.small()
-		sim.opt.Journal.Sync = 20 * time.Millisecond // so often the log is cut
+		sim.opt.Journal.Sync = 20 * time.Millisecond // determines the frequency of cuts
 	}
 	inSimulationOf(t, 2, set, func(t *testing.T, sim *simulation) {
 		sim.preload(20_000)
@@ -159,7 +161,7 @@ func TestSnapshotUnderLoad(t *testing.T) {
 	})
 }
 
-// write lets the log grow, and the queue not, until it is told to stop.
+// write makes the log grow, but not the queue, until stop is called.
 func (sim *simulation) write() (stop func()) {
 	l, done, stopped := sim.leader(), make(chan struct{}), make(chan struct{})
 	body := make([]byte, 1700)
@@ -188,7 +190,7 @@ func (sim *simulation) jobs() (n int64) {
 	return n
 }
 
-// A hidden disk does not show the seal of a snapshot.
+// A hidden disk hides the marker of a snapshot.
 type hidden struct{ vfs.FS }
 
 func (h hidden) Open(name string) (vfs.File, error) {
@@ -198,7 +200,7 @@ func (h hidden) Open(name string) (vfs.File, error) {
 	return h.FS.Open(name)
 }
 
-// A member does not start that cannot see whether a snapshot is to be installed.
+// A member does not start if it cannot determine whether a snapshot must be installed.
 func TestUnknownSeal(t *testing.T) {
 	disk := emptyDisk()
 	self := raftlog.MemberInfo{ID: 1, Address: "10.0.0.1:11400"}
@@ -212,8 +214,8 @@ func TestUnknownSeal(t *testing.T) {
 	}
 }
 
-// A copy of a member's journal, which has the mark of an entry of a late term, becomes
-// another cluster's when it is released, and not before.
+// A copy of a member's journal, with the Applied record of an entry in a late term, can
+// become another cluster's journal only after it is released.
 func TestFromBackup(t *testing.T) {
 	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
 		m := sim.nodes[0]
@@ -222,7 +224,7 @@ func TestFromBackup(t *testing.T) {
 			m.kill(false)
 			m.boot()
 		}
-		sim.leader() // it has applied all
+		sim.leader() // it has applied all entries
 		sim.must(m.member.Close())
 		names, err := m.disk.List(LogDir(dir))
 		sim.must(err)
@@ -257,7 +259,7 @@ func TestFromBackup(t *testing.T) {
 	})
 }
 
-// leaveBehind cuts a node off until the others no longer have the entries that it needs.
+// leaveBehind cuts off a node until the others no longer have the entries that it needs.
 // Clients use the others until stop is called.
 func (sim *simulation) leaveBehind(lags *node) (stop func()) {
 	sim.part(lags)
@@ -269,8 +271,8 @@ func (sim *simulation) leaveBehind(lags *node) (stop func()) {
 	return stop
 }
 
-// A server that is not a member, or no longer, gets no snapshot and no place in the table
-// of peers.
+// A server that is not, or is no longer, a member gets no snapshot, and no entry in the
+// table of peers.
 func TestSnapshotForStranger(t *testing.T) {
 	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
@@ -286,8 +288,8 @@ func TestSnapshotForStranger(t *testing.T) {
 }
 
 // A leader has executed commands that are not committed when the only other remaining
-// member needs a snapshot. The snapshot contains none of them, and the member waits for
-// no other.
+// member needs a snapshot. The snapshot contains none of their changes, and the member
+// waits for no other member.
 func TestSnapshotWithoutMajority(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())
@@ -302,9 +304,9 @@ func TestSnapshotWithoutMajority(t *testing.T) {
 	})
 }
 
-// A member that has no room for a snapshot votes as before: when the leader is lost then,
-// another one leads, and sends the queue itself: it has not heard yet that any other
-// member has something. In a young cluster that one would not be far behind.
+// A member without space for a snapshot still votes. When the leader is lost, another
+// member becomes the leader and sends the queue itself, although it has not heard yet
+// which entries the others have. In a young cluster, that member would not be far behind.
 func TestVoteAfterFailedFetch(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())
@@ -332,9 +334,9 @@ func TestVoteAfterFailedFetch(t *testing.T) {
 	})
 }
 
-// A member whose journal was full just before it received the queue does not wait busily
-// until it would try again. What Raft had given out to be applied before is not applied
-// to the new queue.
+// If a member's journal was full just before it received the queue, the member does not
+// wait in a busy loop until its next attempt. Entries that Raft had returned for
+// application before are not applied to the new queue.
 func TestSnapshotAfterFullDisk(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		lags := sim.nodes[sim.nodeOf(sim.leader()).id%3]
@@ -359,8 +361,8 @@ func TestSnapshotAfterFullDisk(t *testing.T) {
 }
 
 // The leader dies while a member lacks entries that were cut, and only one other member
-// is left. That leader sends the queue before its epoch begins, because without that
-// member there is no majority.
+// is left. That member becomes the leader, and sends the queue before its epoch starts,
+// because there is no majority without the other member.
 func TestWalkBeforeActive(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())
@@ -394,8 +396,8 @@ func TestOfferIsLost(t *testing.T) {
 	})
 }
 
-// A snapshot with the roles of a later entry is not installed: Raft would make the
-// changes between them twice.
+// A snapshot with the roles of a later entry is not installed, because Raft would apply
+// the role changes in between twice.
 func TestLaterRoles(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		lags := sim.nodes[sim.nodeOf(sim.leader()).id%3]

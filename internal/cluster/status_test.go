@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
-// statusOf returns the status that a member reports now.
+// statusOf returns a member's current status.
 func (sim *simulation) statusOf(m *node) (s Status) {
 	sim.t.Helper()
 	if !m.member.inLoop(func() { s = m.member.raft.status() }) {
@@ -26,8 +26,8 @@ func (s *Status) of(id uint64) (m apitype.ClusterMember) {
 	return m
 }
 
-// A member leaves out values that it does not know, and gives the age of values that it
-// knew earlier.
+// A member omits values that it does not have, and adds the age to values that it had
+// earlier.
 func TestStatusIsNotGuessed(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
@@ -36,7 +36,7 @@ func TestStatusIsNotGuessed(t *testing.T) {
 		}
 		puts()
 		sim.must(sim.leader().Transfer(t.Context(), 0))
-		for began := time.Now(); time.Since(began) < time.Second; time.Sleep(time.Millisecond) { // also while the new one has heard nobody
+		for began := time.Now(); time.Since(began) < time.Second; time.Sleep(time.Millisecond) { // even while the new leader has heard from no member
 			for _, m := range sim.nodes {
 				s := sim.statusOf(m)
 				for _, k := range s.Members {
@@ -70,7 +70,7 @@ func TestStatusIsNotGuessed(t *testing.T) {
 	})
 }
 
-// A leader shows that a member catches up if the member lacks old entries, and not while
+// A leader shows a member as catching up only if the member lacks old entries, and not if
 // it lacks only new ones.
 func TestCatchingUp(t *testing.T) {
 	const second = int64(time.Second)

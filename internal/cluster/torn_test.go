@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// tear leaves the beginning of a write after the last record of a node's log of entries.
-// It is down.
+// tear leaves the start of a write after the last record in a node's log of entries. The
+// node must be down.
 func (m *node) tear() {
 	names, err := m.disk.List(LogDir(dir))
 	m.sim.must(err)
@@ -25,7 +25,7 @@ func (m *node) tear() {
 		b := make([]byte, size)
 		_, err = f.ReadAt(b, 0)
 		m.sim.must(err)
-		if end := len(bytes.TrimRight(b, "\x00")); end > 200 { // else nothing was written to it
+		if end := len(bytes.TrimRight(b, "\x00")); end > 200 { // otherwise, nothing was written to it
 			_, err = f.WriteAt([]byte("torn"), int64(end+16))
 			m.sim.must(err)
 			m.sim.must(f.Sync())
@@ -36,8 +36,8 @@ func (m *node) tear() {
 	}
 }
 
-// All members lose power in the middle of a write, and one is lost for good. Any two of
-// them continue, and have everything that was acknowledged.
+// All members lose power during a write, and one of them is lost for good. The other two
+// continue, and have all acknowledged changes.
 func TestTornEnds(t *testing.T) {
 	for lost := range 3 {
 		inSimulation(t, 3, func(t *testing.T, sim *simulation) {

@@ -9,26 +9,26 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A trouble is a fault of a disk: it hangs or is full.
+// A trouble is a fault of a disk: the disk hangs, is full, or fails.
 type trouble struct {
 	mu    sync.Mutex
-	until chan struct{}                   // nil: nothing waits
-	waits func(name string) bool          // writes to such a file wait; nil: syncs of all do
-	bad   func(name string) bool          // such a file cannot be opened for reading; nil: all can
-	full  func(name string) bool          // such a file cannot be made, or become larger; nil: all can
-	late  func(name string) time.Duration // a sync of such a file is answered so much too soon; nil: none is
-	pace  int64                           // bytes that are written in a second; 0: no limit
-	ready time.Time                       // when all is written that was begun; with pace
+	until chan struct{}                   // nil if no operation waits
+	waits func(name string) bool          // whether writes to a file wait; nil means that all syncs wait
+	bad   func(name string) bool          // whether a file cannot be opened for reading; nil means that all can
+	full  func(name string) bool          // whether a file cannot be created or grow; nil means that all can
+	late  func(name string) time.Duration // time by which a sync of a file is acknowledged too early; nil means 0
+	pace  int64                           // bytes written per second; 0 means no limit
+	ready time.Time                       // time at which all started writes are done; used with pace
 }
 
-// slow lets the disk write so many bytes a second.
+// slow limits the disk to a number of bytes per second.
 func (h *trouble) slow(pace int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pace = pace
 }
 
-// write takes the time that so many bytes take.
+// write takes the time that writing the given number of bytes takes.
 func (h *trouble) write(bytes int) {
 	h.mu.Lock()
 	if h.pace == 0 {
@@ -44,7 +44,7 @@ func (h *trouble) write(bytes int) {
 	time.Sleep(time.Until(ready))
 }
 
-// hang lets the writes to some files wait, or, with nil, the syncs of all.
+// hang makes the writes to some files wait or, with nil, all syncs.
 func (h *trouble) hang(writes func(name string) bool) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *trouble) hang(writes func(name string) bool) (end func()) {
 	return h.goOn
 }
 
-// goOn ends what hang has begun, if it has not ended yet.
+// goOn ends the effect of hang, if it has not ended yet.
 func (h *trouble) goOn() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,14 +69,14 @@ func (h *trouble) spoil(bad func(name string) bool) {
 	h.bad = bad
 }
 
-// fill leaves no room for some files. With nil, all have room.
+// fill leaves no space for some files. With nil, there is space for all files.
 func (h *trouble) fill(full func(name string) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.full = full
 }
 
-// wait waits if a sync hangs or, with a name, a write.
+// wait waits if a sync hangs or, with a name, if a write to the file hangs.
 func (h *trouble) wait(name string) {
 	h.mu.Lock()
 	until := h.until
@@ -98,7 +98,7 @@ func (h *trouble) room(name string) error {
 	return nil
 }
 
-// troubledFS is a disk that has trouble.
+// A troubledFS is a file system with a trouble.
 type troubledFS struct {
 	vfs.FS
 	*trouble
@@ -114,7 +114,7 @@ func (f *troubledFile) Sync() error {
 	f.wait("")
 	if f.late != nil {
 		if d := f.late(f.name); d > 0 {
-			time.AfterFunc(d, func() { f.File.Sync() }) // it may be closed by then
+			time.AfterFunc(d, func() { f.File.Sync() }) // the file might be closed by then
 			return nil
 		}
 	}

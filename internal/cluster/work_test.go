@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A change looks at no clock: that is a system call.
+// Recording a change reads no clock, because that is a system call.
 func TestNoClockPerChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := emptySimulation(t, 1)
@@ -33,8 +33,8 @@ func TestNoClockPerChange(t *testing.T) {
 	})
 }
 
-// A change that this member was to have executed, and has not, is no failure of the disk:
-// the member ends.
+// If this member's engine has not executed a change that it should have executed, this is
+// not a failure of the disk: the member stops.
 func TestNotExecuted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSimulation(t, 1, 1)
@@ -49,8 +49,8 @@ func TestNotExecuted(t *testing.T) {
 	})
 }
 
-// The last voter after the removal of another still knows of the removal if it loses its
-// power at once.
+// After the removal of another member, the last voter still has the record of the removal
+// if it loses power at once.
 func TestRemovedFromTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSimulation(t, 1, 2)
@@ -59,7 +59,7 @@ func TestRemovedFromTwo(t *testing.T) {
 		goes := sim.nodes[stays.id%2]
 		sim.must(stays.member.Remove(t.Context(), goes.id))
 		var left []*memfs.FS
-		for range 20 { // what all kinds of luck leave
+		for range 20 { // tries all kinds of luck
 			left = append(left, stays.disk.Crash(sim.rng))
 		}
 		stays.kill(false)

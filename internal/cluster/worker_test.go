@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A verb is a request of a client, which only an engine that decides executes.
+// A verb is a client's request, which only a leader's engine executes.
 type verb func(e *engine.Engine, now int64)
 
 // Apply implements broker.Request.
@@ -19,8 +19,8 @@ func (v verb) Apply(e *engine.Engine, now int64) int64 {
 	return now
 }
 
-// A worker is a client with a session at the current leader. When the epoch of its
-// session ends, it begins another session.
+// A worker is a client with a session on the current leader. When the epoch of its
+// session ends, it starts another session.
 type worker struct {
 	sim     *simulation
 	rng     *rand.Rand
@@ -34,14 +34,14 @@ type worker struct {
 // WaitOver implements engine.Waiter.
 func (k *worker) WaitOver(engine.Job, engine.Outcome) { k.waits = false }
 
-// errEpoch reports that the epoch of a session has ended.
+// errEpoch means that the epoch of a session has ended.
 var errEpoch = errors.New("the session's epoch is over")
 
 // do executes a verb of the session.
 func (k *worker) do(f verb) error {
 	err, began := errEpoch, time.Since(k.sim.start)
 	if failed := k.member.Broker().NewCaller(verb(func(e *engine.Engine, now int64) {
-		if k.member.turn.epoch == k.epoch { // who was deposed closes its clients before another epoch begins
+		if k.member.turn.epoch == k.epoch { // a deposed leader disconnects its clients before another epoch starts
 			err = nil
 			f(e, now)
 		}
@@ -59,7 +59,7 @@ func (k *worker) do(f verb) error {
 	return err
 }
 
-// begin begins a session at the current leader. It returns false if there is none.
+// begin starts a session on the current leader. It returns false if there is no leader.
 func (k *worker) begin() bool {
 	if k.member = k.sim.whoLeads(); k.member == nil {
 		return false
@@ -74,7 +74,7 @@ func (k *worker) begin() bool {
 	}) == nil
 }
 
-// run works until it is told to stop.
+// run works until done is closed.
 func (k *worker) run(done <-chan struct{}) {
 	for {
 		select {
@@ -88,7 +88,7 @@ func (k *worker) run(done <-chan struct{}) {
 	}
 }
 
-// step executes a command on a reserved job or on another one.
+// step executes a command on a reserved job, or on another job.
 func (k *worker) step() {
 	var tried, shown, once string
 	var id uint64
@@ -149,8 +149,8 @@ func (k *worker) step() {
 	}
 }
 
-// reservation names the reservation of a job that has one attempt, or more if it is
-// kicked; it is empty for others.
+// reservation identifies the reservation of a job with a single attempt, or more after
+// kicks; it is empty for other jobs.
 func reservation(e *engine.Engine, id uint64) string {
 	c, _ := e.Snapshot(id)
 	if p := e.PolicyOf(c.Tube); p == nil || p.MaxAttempts != 1 {
@@ -159,7 +159,7 @@ func reservation(e *engine.Engine, id uint64) string {
 	return fmt.Sprintf("reservation %d of job %d", c.Reserves, c.ID)
 }
 
-// somePolicies returns policies for a life in which tubes have some.
+// somePolicies returns policies for a life in which some tubes have policies.
 func somePolicies(tube string) *engine.Policy {
 	return map[string]*engine.Policy{
 		"tube1": {MaxAttempts: 1, MaxReserved: 5},

@@ -33,13 +33,12 @@ func (f *fake) Time() (now, zero int64) { return 1, 1 }
 
 func (f *fake) Failed() <-chan struct{} { return f.failed }
 
-// A check does not count if its member gets another engine, skips entries or ends before
-// the check is complete, or if another check replaces it, or if no request uses its
-// result.
+// A check fails if its member replaces its engine, skips entries or stops before the
+// check is complete, if another check replaces it, or if no request uses its result.
 func TestCheckIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(s *Session, m *fake)
-		want      string // in the error
+		want      string // text in the error
 	}{
 		"all is well":     {func(*Session, *fake) {}, ""},
 		"entries again":   {func(_ *Session, m *fake) { m.observe(8, nil); m.observe(7, nil); m.observe(9, nil) }, ""},
@@ -59,7 +58,7 @@ func TestCheckIsOver(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				synctest.Wait() // the first slice was all
+				synctest.Wait() // the first slice covers everything
 				c.meanwhile(s, m)
 				time.Sleep(4 * slicePause)
 				reply, err := s.Do(m, &Request{Name: 1, Step: stepSums})
@@ -71,8 +70,8 @@ func TestCheckIsOver(t *testing.T) {
 	}
 }
 
-// Changes made after the first walk began are left out, up to the last change that a walk
-// can have seen.
+// The comparison omits items that changed after the start of the first walk, up to the
+// last change that a walk can reflect.
 func TestLeftOut(t *testing.T) {
 	c := &check{applied: 12, until: 10, seen: []item{{6, 1}, {7, 2}, {8, 4}, {9, 8}, {10, 16}, {11, 32}}}
 	for entry := uint64(7); entry <= 11; entry++ {

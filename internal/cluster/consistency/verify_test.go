@@ -12,11 +12,11 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
-// A comparison of the members' sums finds the member that differs.
+// Verify compares the members' sums and identifies the member that differs.
 func TestVerify(t *testing.T) {
 	has := map[uint64]Sums{41: {Jobs: 2, Changed: 7, Hash: 60}, 42: {Jobs: 2, Changed: 7, Hash: 60}, 43: {Jobs: 2, Changed: 7, Hash: 47}}
 	polled := map[uint64]int{}
-	var highest uint64 // of the members that are compared
+	var highest uint64 // the highest entry of the compared members
 	ask := func(_ context.Context, member uint64, r Request) (reply Reply, err error) {
 		if member == 44 {
 			return reply, errors.New("no route to host")
@@ -53,13 +53,13 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A member that gets nothing from the others is given up, and they are compared. One that
-// only takes its time is waited for, and what takes too long is not said to be another's
-// fault.
+// Verify gives up on a member that receives nothing from the others, and compares the
+// remaining members. It waits for a member that is only slow. A check that takes too long
+// is not reported as a member's fault.
 func TestVerifyOfStuckMember(t *testing.T) {
 	for name, c := range map[string]struct {
-		applied func(at time.Duration) uint64 // of member 43: the others have entry 70
-		want    string                        // its problem
+		applied func(at time.Duration) uint64 // last entry applied by member 43; the others have entry 70
+		want    string                        // problem reported for that member
 		took    time.Duration
 	}{
 		"stuck":    {func(time.Duration) uint64 { return 60 }, "the member is stuck at entry 60 for 10s; another member has entry 70", stuckAfter},

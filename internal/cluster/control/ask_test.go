@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
-// A member that stops before it answers might have executed the request. The next member
-// gets it in a form in which that does no harm.
+// If a member stops before it answers, it might have executed the request. The next
+// member gets the request in a form that can be executed twice without harm.
 func TestAskMemberThatStops(t *testing.T) {
 	ca := directory.NewCA(directory.NewCluster(), 1)
 	member := func(id uint64, answer func(context.Context, Request) error) (*transport.Transport, string) {

@@ -14,13 +14,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
-// A follower is a member that knows the leader.
+// A follower is a member that has a leader.
 type follower struct{ Replica }
 
 func (follower) Watch() <-chan struct{}   { return nil }
 func (follower) Lead() cluster.Leadership { return cluster.Leadership{Leader: 41, Term: 7} }
 
-// A chief is a member that leads.
+// A chief is a member that is the leader.
 type chief struct{ Replica }
 
 func (chief) Watch() <-chan struct{}   { return nil }
@@ -35,7 +35,8 @@ func TestLeadsAlready(t *testing.T) {
 	}
 }
 
-// leaders answer the requests that are passed on to the leader, one after the other.
+// leaders contains functions that answer the requests forwarded to the leader, one for
+// each request, in order.
 type leaders []func(r Request) error
 
 func (l *leaders) Request(_ context.Context, _ uint64, body []byte) ([]byte, error) {
@@ -48,9 +49,9 @@ func (l *leaders) Request(_ context.Context, _ uint64, body []byte) ([]byte, err
 	return []byte("{}"), answer(r)
 }
 
-// A change is sent to the next leader if the first one no longer leads or has died. A
-// member that is missing by then counts as removed. An id that was never a member is
-// still an error.
+// A change is sent to the next leader if the first one is no longer the leader or has
+// died. A member that is missing by then counts as removed. An id that was never a
+// member's is still an error.
 func TestLeaderChanges(t *testing.T) {
 	noLeader := transport.RemoteError{Code: "not_leader", Text: "this member does not lead"}
 	notMember := transport.RemoteError{Code: "not_member", Text: "there is no such member"}
@@ -85,7 +86,7 @@ func TestLeaderChanges(t *testing.T) {
 	}
 }
 
-// A loner knows the members but no leader.
+// A loner is a member that has no leader.
 type loner struct{ Replica }
 
 func (loner) Status() (cluster.Status, error) {
@@ -94,14 +95,14 @@ func (loner) Status() (cluster.Status, error) {
 	return known, nil
 }
 
-// clusterOf returns the status that a member reports if it knows the leader.
+// clusterOf returns the status of a member that has the given leader.
 func clusterOf(leader uint64) apitype.Cluster {
 	return apitype.Cluster{Leader: leader, Members: []apitype.ClusterMember{{ID: 41}, {ID: 42}, {ID: 43}, {ID: 44}}}
 }
 
-// statuses are the answers of members that are asked for their status.
+// statuses contains the replies of members to requests for their status.
 type statuses struct {
-	leader map[uint64]uint64 // by member; none: it does not answer
+	leader map[uint64]uint64 // leader reported by each member; a missing member does not answer
 	asked  []uint64
 }
 
@@ -114,17 +115,17 @@ func (s *statuses) Request(_ context.Context, id uint64, body []byte) ([]byte, e
 	return json.Marshal(clusterOf(leader))
 }
 
-// A member that knows no leader, or whose leader does not answer, asks the others for the
-// leader, and asks that leader for its status.
+// A member without a leader, or whose leader does not answer, asks the other members for
+// the leader, and asks that leader for its status.
 func TestStatusOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		leader map[uint64]uint64
-		want   uint64 // who leads, in the answer
+		want   uint64 // leader in the reply
 		asked  []uint64
 	}{
 		{map[uint64]uint64{43: 44, 44: 44}, 44, []uint64{0, 41, 43, 44}},
 		{map[uint64]uint64{41: 41}, 41, []uint64{0, 41}},
-		{map[uint64]uint64{41: 42, 43: 41, 44: 0}, 0, []uint64{0, 41, 43, 44}}, // each is wrong about another one
+		{map[uint64]uint64{41: 42, 43: 41, 44: 0}, 0, []uint64{0, 41, 43, 44}}, // each reports a wrong leader
 		{nil, 0, []uint64{0, 41, 43, 44}},
 	} {
 		others := statuses{leader: c.leader}

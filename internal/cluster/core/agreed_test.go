@@ -7,8 +7,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// Messages that do not fit what is agreed on do not come to Raft, which would acknowledge
-// what it does not have.
+// Messages that contradict the committed entries do not reach Raft, which would
+// acknowledge entries that it does not have.
 func TestContradiction(t *testing.T) {
 	sim, leader, others := leads(t, 1, 3, "")
 	m := others[0]

@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// Members whose disks, clocks, processes and networks fail lose nothing that was
-// acknowledged, and read nothing that is out of date.
+// Despite failing disks, clocks, processes and networks, the members lose no acknowledged
+// change, and no read is outdated.
 func TestSimulation(t *testing.T) {
 	acknowledged, epochs, installed := 0, 0, 0
 	seeds.Each(t, 10, func(t *testing.T, seed uint64) {
@@ -23,7 +23,7 @@ func TestSimulation(t *testing.T) {
 	t.Logf("%d commands acknowledged, %d epochs, %d snapshots installed", acknowledged, epochs, installed)
 }
 
-// Each mistake that is planted is found. A simulation that does not find them proves
+// The simulation detects each planted fault. Otherwise, its successful runs would prove
 // nothing.
 func TestPlanted(t *testing.T) {
 	for p, seed := range map[fault]uint64{
@@ -37,7 +37,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// found returns what a run with a mistake reveals. A panic of Raft counts.
+// found returns the effect of a planted fault in a run. A panic of Raft counts.
 func found(run func() string) (wrong string) {
 	defer func() {
 		if r := recover(); r != nil {

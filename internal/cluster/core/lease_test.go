@@ -10,23 +10,23 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// Chance hardly ever finds a moment in which a leader that is none answers. So each of
-// these does all it can to make one, and is stopped by one thing alone.
+// Random runs hardly ever produce a reply from a deposed leader. Therefore, each of these
+// functions does everything it can to cause one, and a single protection prevents it.
 var adversaries = []struct {
 	fault fault
 	plays func(sim *simulation, old *member, others []*member)
 }{
 	{"no lease", func(sim *simulation, old *member, others []*member) {
-		// The leader stands still; before it hears anything of the new one, a client asks
-		// it.
+		// The leader is paused. Before it receives a message from the new leader, a
+		// client sends it a request.
 		old.paused = sim.now + 3*second
 		old.do(0, func() { old.ask(read) })
 		sim.putAt(others)
 		sim.run(old.paused + second)
 	}},
 	{"a lease during a transfer", func(sim *simulation, old *member, others []*member) {
-		// The leader tells another member to stand at once, and hears of nothing from
-		// then on.
+		// The leader makes another member run for election at once, and receives no more
+		// messages.
 		old.core.Transfer(others[0].id)
 		old.work()
 		for _, o := range others {
@@ -36,8 +36,8 @@ var adversaries = []struct {
 		sim.readAt(old)
 	}},
 	{"a lease after a transfer", func(sim *simulation, old *member, others []*member) {
-		// The other member is told to stand only when the leader has given the transfer
-		// up, and leads on.
+		// The other member is asked to run for election only when the leader has
+		// abandoned the transfer and remains the leader.
 		var late *raftpb.Message
 		sim.hold = func(_ *member, msg *raftpb.Message) bool {
 			if msg.GetType() == raftpb.MsgTimeoutNow {
@@ -56,8 +56,9 @@ var adversaries = []struct {
 		sim.readAt(old)
 	}},
 	{"a vote just after a start", func(sim *simulation, old *member, others []*member) {
-		// One member hears no leader for long. The other hears the leader, and votes for
-		// no other member until it forgets the leader by a restart.
+		// One member has no contact with the leader for a long time. The other receives
+		// the leader's messages, and votes for no other member until a restart makes it
+		// forget the leader.
 		sim.part(old, others[0])
 		sim.run(sim.now + 2*second + sim.rng.Int64N(second))
 		others[1].crash(false)
@@ -69,15 +70,15 @@ var adversaries = []struct {
 	{"a vote before its sync", twoVotes},
 }
 
-// A member votes for two candidates of a term, if the power goes after it has answered
-// the first and before it has synced that.
+// A member votes for two candidates in a term if it loses power after it has answered the
+// first and before it has synced that vote.
 func twoVotes(sim *simulation, old *member, others []*member) {
 	a, b, d, x, y := old, others[0], others[1], others[2], others[3]
 	for _, m := range sim.members {
 		m.crash(false)
 		m.restart()
 		m.passive = m != x && m != y
-		m.core.ticks = electionTicks // as if they had been up for long
+		m.core.ticks = electionTicks // as if they had been running for a long time
 	}
 	for _, pair := range [][2]*member{{x, y}, {x, d}, {b, y}, {b, d}} {
 		sim.part(pair[0], pair[1])
@@ -111,7 +112,7 @@ func twoVotes(sim *simulation, old *member, others []*member) {
 	a.slow = 0
 	a.restart()
 	a.passive, a.core.ticks = true, electionTicks
-	for _, m := range []*member{x, y} { // whichever was elected, it must not tell
+	for _, m := range []*member{x, y} { // regardless of the result, the elected member must not send messages
 		if m.core.state == raft.StateLeader {
 			sim.part(m, a)
 		}
@@ -126,12 +127,12 @@ func twoVotes(sim *simulation, old *member, others []*member) {
 	sim.run(sim.now + 3*second)
 }
 
-// part cuts both ways between two members.
+// part cuts both links between two members.
 func (sim *simulation) part(a, b *member) {
 	sim.cut[[2]int{int(a.id), int(b.id)}], sim.cut[[2]int{int(b.id), int(a.id)}] = true, true
 }
 
-// putAt lets clients put at the active one of some members.
+// putAt makes clients put on the active one of some members.
 func (sim *simulation) putAt(members []*member) {
 	for _, m := range members {
 		if m.up && m.epoch != 0 {
@@ -141,14 +142,14 @@ func (sim *simulation) putAt(members []*member) {
 	sim.after(5*ms, func() { sim.putAt(members) })
 }
 
-// readAt lets a client read again and again on a member, for a second.
+// readAt makes a client read repeatedly from a member, for a second.
 func (sim *simulation) readAt(m *member) {
 	for end := sim.now + second; sim.now < end; sim.run(sim.now + 5*ms) {
 		m.do(0, func() { m.ask(read) })
 	}
 }
 
-// leads lets members live until one of them is active.
+// leads runs members until one of them is active.
 func leads(t *testing.T, seed uint64, size int, p fault) (sim *simulation, leader *member, others []*member) {
 	cryptotest.SetGlobalRandom(t, seed)
 	sim = &simulation{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, fault: p, oracle: newOracle()}

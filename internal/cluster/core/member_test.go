@@ -17,39 +17,39 @@ import (
 type member struct {
 	sim    *simulation
 	id     uint64
-	life   int // counts starts; what belongs to an earlier life is dropped
+	life   int // number of starts; events of an earlier life are dropped
 	up     bool
-	paused int64 // until when it stands still
+	paused int64 // time until which it is paused
 	rate   float64
-	base   int64 // of its clock
+	base   int64 // offset of its clock
 
 	disk    *memfs.FS
 	log     *raftlog.Log
 	core    *Core
-	applied []change // the journal: what was applied, in order
-	synced  int      // so many of applied survive a crash
-	doneAt  int64    // when the last Apply is done
+	applied []change // the journal: the applied changes, in order
+	synced  int      // number of changes in applied that survive a crash
+	doneAt  int64    // time at which the last Apply is done
 	writing bool
 	writes  []Write
 
-	// The epoch in force: the engine is ahead of the journal.
+	// State of the current epoch, in which the engine is ahead of the journal.
 	jobs    map[uint64]bool
 	stamp   int64
 	epoch   uint64
-	reached uint64 // the last op that was applied in it: they are applied in their order
+	reached uint64 // the last op that was applied in the epoch; ops are applied in order
 	pending []*op
 
-	gone    bool  // it was removed
-	slow    int64 // so much longer a sync takes
+	gone    bool  // whether it was removed
+	slow    int64 // additional time of a sync
 	fetch   fetch
-	passive bool // counts no ticks, and so never stands for election
+	passive bool // it counts no ticks, so it never runs for election
 }
 
 // A change is an entry that was applied.
 type change struct {
 	raftlog.Position
 	stamp int64
-	kind  byte // 0: none of ours
+	kind  byte // 0 if the entry is not a test's
 	id    uint64
 	op    uint64
 }
@@ -81,8 +81,8 @@ const (
 // clock returns the time of the member's clock.
 func (m *member) clock() int64 { return m.base + int64(float64(m.sim.now)*m.rate) }
 
-// do lets the member do something now, or when it no longer stands still, if it is still
-// the same process then.
+// do executes an action of the member now or after its pause, unless the process has
+// ended by then.
 func (m *member) do(delay int64, what func()) {
 	life := m.life
 	var again func()
@@ -106,7 +106,7 @@ func (m *member) open() {
 	m.sim.must(err)
 }
 
-// boot starts the process; its log is open.
+// boot starts the process. The log must be open.
 func (m *member) boot() {
 	sim := m.sim
 	m.life++
@@ -117,7 +117,7 @@ func (m *member) boot() {
 		mark = m.applied[n-1].Position
 	}
 	if !m.log.Has(mark) {
-		m.synced = len(m.applied) // the journal must not lose what the log will not have
+		m.synced = len(m.applied) // the journal must not lose changes that the log will not contain
 		sim.must(m.log.Cut(mark))
 	}
 	sim.must(m.log.Start(sim.rng.Uint64()))
@@ -167,7 +167,7 @@ func (m *member) work() {
 func (m *member) send(msg *raftpb.Message) {
 	sim := m.sim
 	if msg.GetTo() > uint64(len(sim.members)) {
-		return // it is only about to be added
+		return // the member is about to be added
 	}
 	to := sim.members[msg.GetTo()-1]
 	if sim.hold != nil && sim.hold(to, msg) {
@@ -182,7 +182,7 @@ func (m *member) send(msg *raftpb.Message) {
 	}
 	life := m.life
 	to.do(delay, func() {
-		if m.life == life { // else the connection has ended
+		if m.life == life { // otherwise, the connection has ended
 			if err := to.core.Step(msg); errors.Is(err, ErrContradiction) {
 				sim.fail("member %d contradicts member %d: %v", to.id, msg.GetFrom(), msg)
 			}
@@ -190,7 +190,7 @@ func (m *member) send(msg *raftpb.Message) {
 	})
 }
 
-// write writes and syncs all that waits, and then delivers the responses.
+// write writes and syncs all pending data, and then delivers the responses.
 func (m *member) write() {
 	if m.writing || len(m.writes) == 0 {
 		return
@@ -231,7 +231,7 @@ func (m *member) write() {
 	})
 }
 
-// early delivers responses before the sync, if that is the mistake that was planted.
+// early delivers responses before the sync, if that is the planted fault.
 func (m *member) early(responses []*raftpb.Message) bool {
 	votes := slices.ContainsFunc(responses, func(r *raftpb.Message) bool {
 		return r.GetType() == raftpb.MsgVoteResp
@@ -247,7 +247,7 @@ func (m *member) apply(a Apply) {
 	for _, e := range a.Entries {
 		f := changeOf(e)
 		if n := len(m.applied); n > 0 && f.Index <= m.applied[n-1].Index {
-			continue // the journal has it
+			continue // the journal already contains it
 		}
 		if f.kind != 0 && m.sim.fault == "the clock is not carried over" && m.epoch == 0 {
 			f.stamp = 0
@@ -262,12 +262,12 @@ func (m *member) apply(a Apply) {
 		}
 		m.sim.committed(m, f)
 	}
-	at := max(m.doneAt, m.sim.now+m.sim.rng.Int64N(ms)) // in their order
+	at := max(m.doneAt, m.sim.now+m.sim.rng.Int64N(ms)) // in order
 	m.doneAt = at
 	m.do(at-m.sim.now, func() { m.core.Done(a.Responses) })
 }
 
-// take makes the engine have a change.
+// take applies a change to the engine.
 func (m *member) take(f change) {
 	switch f.kind {
 	case put:
@@ -277,7 +277,7 @@ func (m *member) take(f change) {
 	}
 }
 
-// rebuild makes the engine from the journal.
+// rebuild creates the engine from the journal.
 func (m *member) rebuild() {
 	m.jobs, m.stamp = map[uint64]bool{}, 0
 	for _, f := range m.applied {
@@ -289,14 +289,14 @@ func (m *member) rebuild() {
 	}
 }
 
-// notice notices that an epoch has ended or begun.
+// notice handles the end or the start of an epoch.
 func (m *member) notice() {
 	epoch := m.core.Lead().Epoch
 	if epoch == m.epoch {
 		return
 	}
 	if m.epoch != 0 {
-		m.pending = nil // nobody knows what became of them
+		m.pending = nil // their outcome is unknown
 		m.rebuild()
 		m.core.Reloaded()
 	}
@@ -312,12 +312,12 @@ type op struct {
 	number uint64
 	id     uint64
 	begin  int64
-	sent   uint64          // by the clock of the ledger
-	seen   map[uint64]bool // by a read
-	asked  uint64          // a read without a lease waits for the answer to this question
+	sent   uint64          // time on the ledger's clock
+	seen   map[uint64]bool // result of a read
+	asked  uint64          // question whose answer a read without a lease awaits
 }
 
-// ask asks the member for something. It is a turn: the engine changes at once.
+// ask sends the member a request. Like a turn, it changes the engine at once.
 func (m *member) ask(kind byte) {
 	sim := m.sim
 	if m.epoch == 0 || m.core.Lead().Epoch != m.epoch {
@@ -371,7 +371,7 @@ func (m *member) leased() bool {
 }
 
 // settle answers requests in order: a change when it is applied, and a read when all
-// before it is settled and no other member can be active.
+// earlier requests are settled and no other member can be active.
 func (m *member) settle() {
 	for len(m.pending) > 0 && m.core.Lead().Epoch == m.epoch {
 		o := m.pending[0]
@@ -392,7 +392,7 @@ func (m *member) settle() {
 	}
 }
 
-// crash ends the process without a word; the power goes, too, if asked for.
+// crash kills the process. If power is true, the machine also loses power.
 func (m *member) crash(power bool) {
 	sim := m.sim
 	m.life++
@@ -401,15 +401,15 @@ func (m *member) crash(power bool) {
 		m.disk = m.disk.Crash(sim.rng)
 		m.applied = m.applied[:m.synced+sim.rng.IntN(len(m.applied)-m.synced+1)]
 	} else {
-		m.disk = m.disk.Crash(rand.New(keep{})) // what was written is there
+		m.disk = m.disk.Crash(rand.New(keep{})) // all written data is on the disk
 	}
 	m.pending = nil
 }
 
-// keep draws what leaves everything that was written.
+// keep is a random source with which a crash loses no written data.
 type keep struct{}
 
-func (keep) Uint64() uint64 { return 1 << 62 } // the second of the six kinds of luck of memfs
+func (keep) Uint64() uint64 { return 1 << 62 } // the second of memfs's six kinds of luck
 
 func (m *member) restart() {
 	if m.up || m.gone {
@@ -425,8 +425,8 @@ func (m *member) keepHouse() {
 		m.synced = len(m.applied)
 	}
 	upTo := len(m.applied)
-	// A member keeps entries that others lack as long as they can be reached; without
-	// faults, all can. Sometimes it cuts more, so that they need snapshots.
+	// A member keeps entries that reachable members lack; without faults, all members are
+	// reachable. Sometimes it cuts more, so that they need snapshots.
 	if (!m.sim.faults || m.sim.rng.IntN(3) > 0) && m.sim.fault != "cut at the unsynced mark" {
 		for _, other := range m.sim.members {
 			if !other.gone {

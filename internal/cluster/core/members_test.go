@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// regroup records the roles of the members.
+// regroup records the members' roles.
 func (m *member) regroup(g *Roles) {
 	sim := m.sim
 	record := func() { sim.must(m.log.SetMembership(raftlog.Membership{Roles: g.Conf, RolesIndex: g.Index})) }
@@ -25,7 +25,7 @@ func (m *member) regroup(g *Roles) {
 	sim.regrouped(g)
 }
 
-// regrouped makes the nodes that a change of the members speaks of.
+// regrouped creates the nodes for a change of the members.
 func (sim *simulation) regrouped(g *Roles) {
 	for _, id := range g.Conf.GetLearners() {
 		if id == uint64(len(sim.members)+1) {
@@ -36,13 +36,13 @@ func (sim *simulation) regrouped(g *Roles) {
 		if ids := slices.Concat(g.Conf.GetVoters(), g.Conf.GetLearners(), g.Conf.GetVotersOutgoing()); m.gone || slices.Contains(ids, m.id) || g.Index < sim.lastChange {
 			continue
 		}
-		m.gone = true // it goes on for a while without knowing it
+		m.gone = true // it continues for some time without this information
 		m.do(second, func() { m.crash(true) })
 	}
 	sim.lastChange = max(sim.lastChange, g.Index)
 }
 
-// welcome makes the node of a learner.
+// welcome creates the node of a learner.
 func (sim *simulation) welcome(id uint64, g *Roles) {
 	m := &member{sim: sim, id: id, disk: memfs.New(), rate: 0.95 + sim.rng.Float64()/10, base: 1 + sim.rng.Int64N(1000*second)}
 	m.disk.Mkdir("d")
@@ -53,8 +53,8 @@ func (sim *simulation) welcome(id uint64, g *Roles) {
 	m.boot()
 }
 
-// change lets the active member change the members: from 3 to 5 voters, with learners in
-// between, then to 3 others.
+// change makes the active member change the members: from 3 to 5 voters, with learners in
+// between, and then to 3 others.
 func (sim *simulation) change() {
 	for _, m := range sim.members {
 		if m.up && m.epoch != 0 && sim.now >= m.paused {
@@ -66,8 +66,8 @@ func (sim *simulation) change() {
 	}
 }
 
-// changesEnd is the end of the membership changes. Members that joined before it have
-// time to catch up before they are checked.
+// changesEnd is the end of the membership changes. Members that join earlier have time to
+// catch up before they are checked.
 const changesEnd = 18 * second
 
 func (m *member) changeMembers() {
@@ -92,7 +92,7 @@ func (m *member) changeMembers() {
 	}
 }
 
-// changing lets the members change under load and faults.
+// changing changes the members under load and with faults.
 func changing(t *testing.T, seed uint64, p fault) *simulation {
 	cryptotest.SetGlobalRandom(t, seed)
 	sim := &simulation{rng: rand.New(rand.NewPCG(seed, 11)), cut: map[[2]int]bool{}, fault: p, faults: true, oracle: newOracle()}
@@ -106,8 +106,8 @@ func changing(t *testing.T, seed uint64, p fault) *simulation {
 	return sim
 }
 
-// Members join and leave while disks, processes and networks fail. Nothing acknowledged
-// is lost, and all agree on the members.
+// While members join and leave, and disks, processes and networks fail, no acknowledged
+// change is lost, and all members have the same list of members.
 func TestMembers(t *testing.T) {
 	changes, acknowledged := 0, 0
 	seeds.Each(t, 8, func(t *testing.T, seed uint64) {
@@ -121,8 +121,8 @@ func TestMembers(t *testing.T) {
 	t.Logf("%d changes of the members, %d commands acknowledged", changes, acknowledged)
 }
 
-// If a log is cut before the roles are recorded that were changed in it, a member comes
-// to have other ones.
+// If the log is cut before a role change in it is recorded, the roles of the members
+// become different.
 func TestPlantedRoles(t *testing.T) {
 	seeds.Find(t, 3565504759, func(t *testing.T, seed uint64) string {
 		return found(func() string { return changing(t, seed, "roles are recorded after a cut").wrong })

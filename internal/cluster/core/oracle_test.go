@@ -6,17 +6,17 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 )
 
-// An oracle records the commits and the replies to clients, and checks what must follow
-// from them.
+// An oracle records the commits and the replies to clients, and checks their
+// consequences.
 type oracle struct {
-	wrong        string // what was found first
+	wrong        string // the first contradiction
 	ops          uint64
-	changes      int    // of the members, proposed
-	lastChange   uint64 // index of the last one that was applied
+	changes      int    // number of proposed changes of the members
+	lastChange   uint64 // index of the last applied change
 	acknowledged int
-	installed    int               // snapshots
-	entries      map[uint64]change // that were applied anywhere, by index
-	epochs       map[uint64]uint64 // by term: who
+	installed    int               // number of installed snapshots
+	entries      map[uint64]change // changes applied by any member, by index
+	epochs       map[uint64]uint64 // leader by term
 	jobs         *ledger.Ledger[uint64]
 	reads        []*op
 }
@@ -31,7 +31,8 @@ func (sim *simulation) fail(format string, args ...any) {
 	}
 }
 
-// committed notes that a member has applied a change: all members apply the same.
+// committed records that a member has applied a change. All members must apply the same
+// changes.
 func (sim *simulation) committed(m *member, f change) {
 	sim.agree(m, f)
 	if n := len(m.applied); n > 1 && m.applied[n-2].Index+1 != f.Index {
@@ -39,7 +40,7 @@ func (sim *simulation) committed(m *member, f change) {
 	}
 }
 
-// agree holds a change that a member has against those that others have.
+// agree compares a change that a member has with the other members' change at that index.
 func (sim *simulation) agree(m *member, f change) {
 	old, ok := sim.entries[f.Index]
 	if ok && old != f {
@@ -86,7 +87,7 @@ func (sim *simulation) answered(o *op) {
 	}
 }
 
-// ids is a queue with jobs that are known by their ids.
+// ids yields the jobs of a queue whose keys are their ids.
 func ids(all map[uint64]bool) func(func(key, id uint64) bool) {
 	return func(yield func(key, id uint64) bool) {
 		for id := range all {
@@ -97,8 +98,7 @@ func ids(all map[uint64]bool) func(func(key, id uint64) bool) {
 	}
 }
 
-// checkRoles checks that members that have applied the same entries have the same
-// members.
+// checkRoles checks that members that have applied the same entries have the same roles.
 func (sim *simulation) checkRoles(most *member) {
 	for _, m := range sim.members {
 		if !m.up || m.gone || most.core == nil || m.core.Applied() != most.core.Applied() {
@@ -112,7 +112,7 @@ func (sim *simulation) checkRoles(most *member) {
 	}
 }
 
-// audit compares the jobs in the queue with the acknowledged ones.
+// audit compares the jobs in the queue with the acknowledged jobs.
 func (sim *simulation) audit() {
 	if sim.wrong != "" {
 		return

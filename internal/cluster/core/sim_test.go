@@ -19,23 +19,24 @@ const (
 	second = 1000 * ms
 )
 
-// A simulation consists of members with disks, clocks and a network, which all fail, and
-// of clients. One goroutine steps it in fake time, so a seed determines a run.
+// A simulation consists of members with disks, clocks and a network, all of which can
+// fail, and of clients. A single goroutine steps it in fake time, so a seed determines a
+// run.
 type simulation struct {
 	rng     *rand.Rand
 	now     int64
 	seq     int
 	events  []event // ascending
 	members []*member
-	cut     map[[2]int]bool // the link from one member to another is cut
+	cut     map[[2]int]bool // whether the link from one member to another is cut
 	fault   fault
-	faults  bool                                       // may happen
-	hold    func(to *member, msg *raftpb.Message) bool // whether a message is kept back
+	faults  bool                                       // whether faults can happen
+	hold    func(to *member, msg *raftpb.Message) bool // whether a message is held back
 
 	oracle
 }
 
-// A fault is a mistake that is made on purpose.
+// A fault is a planted fault.
 type fault string
 
 type event struct {
@@ -56,7 +57,7 @@ func (sim *simulation) after(d int64, do func()) {
 	sim.events = slices.Insert(sim.events, i, e)
 }
 
-// run runs what happens until a moment.
+// run executes events until a given time.
 func (sim *simulation) run(until int64) {
 	for len(sim.events) > 0 && sim.events[0].at <= until && sim.wrong == "" {
 		e := sim.events[0]
@@ -89,7 +90,7 @@ func (sim *simulation) must(err error) {
 	}
 }
 
-// simulate lets members and clients live for some seconds.
+// simulate runs members and clients for some seconds.
 func simulate(t *testing.T, seed uint64, p fault) *simulation {
 	cryptotest.SetGlobalRandom(t, seed)
 	sim := &simulation{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, fault: p, faults: true}
@@ -136,7 +137,7 @@ func (sim *simulation) clients() {
 	next()
 }
 
-// mishaps happen until the faults are over.
+// mishaps causes failures until faults are disabled.
 func (sim *simulation) mishaps() {
 	var next func()
 	next = func() {
@@ -158,7 +159,7 @@ func (sim *simulation) mishaps() {
 
 func (sim *simulation) mishap() {
 	m := sim.members[sim.rng.IntN(len(sim.members))]
-	if sim.rng.IntN(2) == 0 { // rather whoever leads
+	if sim.rng.IntN(2) == 0 { // prefer the leader
 		for _, l := range sim.members {
 			if l.up && l.epoch != 0 {
 				m = l

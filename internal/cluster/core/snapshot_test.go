@@ -16,11 +16,11 @@ import (
 // A fetch is the copying of a snapshot by the member that lacks it.
 type fetch struct {
 	underWay bool
-	sealed   []change // what was fetched; durable
-	waits    int      // at the leader: so many ticks it has offered one in vain
+	sealed   []change // fetched changes; durable
+	waits    int      // on the leader: number of ticks for which it has offered a snapshot in vain
 }
 
-// Mistakes that are made with snapshots.
+// Planted faults of snapshots.
 const (
 	unwanted  fault = "a snapshot is installed that Raft does not want"
 	earlyDone fault = "Raft hears of a snapshot before it is installed"
@@ -28,7 +28,7 @@ const (
 	lostOffer fault = "an offer that is lost is not repeated"
 )
 
-// fetchSnapshot begins to copy the leader's applied state if this member lacks it.
+// fetchSnapshot starts to copy the leader's applied state if this member lacks it.
 func (m *member) fetchSnapshot() {
 	sim := m.sim
 	lead := m.core.Lead().Leader
@@ -61,7 +61,7 @@ func (m *member) snapshot() ([]change, *raftpb.ConfState) {
 	return changes, conf
 }
 
-// offer gives Raft the snapshot that was fetched.
+// offer passes the fetched snapshot to Raft.
 func (m *member) offer(conf *raftpb.ConfState) {
 	if lead := m.core.Lead().Leader; lead == 0 {
 		m.do(60*ms, func() { m.offer(conf) })
@@ -77,13 +77,13 @@ func (m *member) offer(conf *raftpb.ConfState) {
 	m.fetch = fetch{}
 }
 
-// restore cuts the log where a snapshot ends.
+// restore cuts the log at the end of a snapshot.
 func (m *member) restore(s *raftpb.Snapshot) {
 	at := s.GetMetadata()
 	m.sim.must(m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, raftlog.Membership{Roles: at.GetConfState(), RolesIndex: at.GetIndex()}))
 }
 
-// install takes over the snapshot whose log is durable, which takes its time.
+// install installs the snapshot whose log is durable. This takes some time.
 func (m *member) install() {
 	if m.sim.fault == earlyDone {
 		m.core.Installed()
@@ -105,7 +105,7 @@ func (m *member) takeOver() {
 	m.rebuild()
 }
 
-// settleSnapshot takes over, at a start, the snapshot that ends where the log was cut.
+// settleSnapshot installs, at a start, the snapshot that ends where the log was cut.
 func (m *member) settleSnapshot() {
 	if n := len(m.fetch.sealed); n > 0 && m.fetch.sealed[n-1].Position == m.log.State().Cut {
 		m.takeOver()
@@ -118,7 +118,7 @@ func (m *member) settleSnapshot() {
 func (m *member) watchSnapshots() {
 	for id, p := range m.core.Status().Progress {
 		if id > uint64(len(m.sim.members)) {
-			continue // it is only about to be added
+			continue // the member is about to be added
 		}
 		to := &m.sim.members[id-1].fetch
 		if p.State != tracker.StateSnapshot || to.underWay {
@@ -130,7 +130,7 @@ func (m *member) watchSnapshots() {
 	}
 }
 
-// Each mistake with snapshots is found.
+// The simulation detects each planted fault of snapshots.
 func TestPlantedSnapshots(t *testing.T) {
 	for p, seed := range map[fault]uint64{unwanted: 3796035331, earlyDone: 3933939305, notHeld: 2487388284, lostOffer: 228749224} {
 		t.Run(string(p), func(t *testing.T) {
@@ -141,8 +141,8 @@ func TestPlantedSnapshots(t *testing.T) {
 	}
 }
 
-// Raft accepts a snapshot only if it contains missing entries and has this member among
-// its members. Accepting it leaves no member without a leader.
+// Raft accepts a snapshot only if it contains missing entries and lists this member.
+// After that, every member has a leader.
 func TestRestore(t *testing.T) {
 	sim, leader, others := leads(t, 1, 3, "")
 	m := others[0]

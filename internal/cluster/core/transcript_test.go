@@ -21,11 +21,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// The transcripts in testdata are stories of a few members, like those of etcd-io/raft.
-// An unindented line is a command, an indented line is its result, and a line that begins
-// with # is a comment. -update writes the results.
+// The transcripts in testdata tell stories of a few members, like etcd-io/raft's
+// transcripts. An unindented line is a command, an indented line is its result, and a
+// line that starts with # is a comment. -update writes the results.
 //
-//	members 3              so many voters, with empty logs
+//	members 3              creates voters with empty logs
 //	tick 1 x20             the clock of a member ticks
 //	propose 1 a b          a member proposes entries in its epoch, or in another: propose 1 @2 a
 //	deliver [1->2]         the messages in transit arrive, or those of one direction
@@ -86,14 +86,14 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// A stage has the members of a transcript, and the messages between them.
+// A stage contains the members of a transcript, and the messages between them.
 type stage struct {
 	t     *testing.T
 	out   strings.Builder
 	now   int64
 	nodes []*node
-	net   []*raftpb.Message // under way, in order
-	quiet bool              // only what becomes of the members is told
+	net   []*raftpb.Message // messages in transit, in order
+	quiet bool              // print only changes of the members' state
 }
 
 // A node is a member.
@@ -101,7 +101,7 @@ type node struct {
 	id     uint64
 	disk   *memfs.FS
 	log    *raftlog.Log
-	core   *Core // nil: it is down
+	core   *Core // nil if it is not running
 	mark   raftlog.Position
 	writes []Write
 	apply  []Apply
@@ -121,7 +121,7 @@ func (s *stage) tell(format string, args ...any) {
 	}
 }
 
-// do does a command.
+// do executes a command.
 func (s *stage) do(verb string, args []string) {
 	switch verb {
 	case "members":
@@ -163,7 +163,7 @@ func (s *stage) begin(members int) {
 	}
 }
 
-// grow makes another member, and starts it.
+// grow creates and starts another member.
 func (s *stage) grow(conf *raftpb.ConfState, index uint64) {
 	n := &node{id: uint64(len(s.nodes) + 1), disk: memfs.New()}
 	n.disk.Mkdir("d")
@@ -191,12 +191,12 @@ func (s *stage) start(n *node) {
 	n.writes, n.apply, n.said = nil, nil, n.status()
 }
 
-// lost is a disk that loses all writes that are not synced.
+// lost is a random source with which a crash loses all writes that are not synced.
 type lost struct{}
 
-func (lost) Uint64() uint64 { return 1 << 32 } // the first of whatever is drawn
+func (lost) Uint64() uint64 { return 1 << 32 } // selects the first alternative
 
-// act does a command of one member.
+// act executes a command of one member.
 func (s *stage) act(n *node, verb string, args []string) {
 	switch c := n.core; verb {
 	case "tick":
@@ -363,7 +363,7 @@ func (s *stage) work() {
 		}
 		for i, m := range w.Send {
 			if i == 0 || !slices.ContainsFunc(w.Send[:i], func(k *raftpb.Message) bool { return describe(k) == describe(m) }) {
-				s.tell("%s", describe(m)) // once, if there are several
+				s.tell("%s", describe(m)) // once, if several are equal
 			}
 		}
 		for _, write := range w.Write {

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// begin makes the directory of the first member of a cluster.
+// begin creates the directory of the first member of a cluster.
 func begin(t *testing.T, dir string) *Directory {
 	t.Helper()
 	d, err := Begin(vfs.OS, dir, Identity{Listen: "10.0.0.1:11400", Unfinished: Init}, NewCA(NewCluster(), NewID()))
@@ -69,8 +69,8 @@ func TestNotAMember(t *testing.T) {
 	}
 }
 
-// What an interrupted Begin leaves is no member's, and does not hinder the next one. What
-// others have put there stays.
+// After an interrupted Begin, the directory is not a member's and does not prevent the
+// next Begin. Other files in it are kept.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	c, m := NewCA(NewCluster(), 1), Identity{Listen: "10.0.0.1:11400", Unfinished: Join}
@@ -102,7 +102,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A member that has lost its name is one, and no other is made in its place.
+// A directory that has lost its member's ids still belongs to a member, and no other
+// member can be created in it.
 func TestLost(t *testing.T) {
 	dir := t.TempDir()
 	d := begin(t, dir)

@@ -51,8 +51,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// A large turn makes several entries, and none is much larger than a message can be,
-// unless a single job is.
+// A large turn becomes several entries. None is much larger than a message can be, unless
+// a single job is that large.
 func TestLargeTurns(t *testing.T) {
 	var b Builder
 	body := bytes.Repeat([]byte("x"), 300_000)
@@ -84,7 +84,7 @@ func TestLargeTurns(t *testing.T) {
 	}
 }
 
-// What a member does not know stops it; nothing is skipped.
+// A member stops at an entry that it does not support, and skips nothing.
 func TestUnknown(t *testing.T) {
 	var b Builder
 	b.Add(&engine.Change{Kind: engine.JobDeleted, ID: 300}, epoch)
@@ -121,7 +121,7 @@ func FuzzDecode(f *testing.F) {
 		for i := range changes {
 			b.Add(&changes[i], epoch)
 		}
-		for _, e := range b.Entries(stamp) { // what was decoded can be written and decoded again
+		for _, e := range b.Entries(stamp) { // decoded changes can be encoded and decoded again
 			if _, _, err := d.Decode(e, epoch); err != nil {
 				t.Error(err)
 			}

@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pair returns the two sides of a connection, and the streams that the second accepts.
+// pair returns the two sides of a connection, and the streams that the second side
+// accepts.
 func pair(t testing.TB) (own, other *Session, accepted <-chan *Stream) {
 	a, b := memnet.Pipe()
 	streams := make(chan *Stream, 1000)
@@ -45,7 +46,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// Streams do not mix, whatever their number and the sizes of writes.
+// Streams do not mix, regardless of their number and the sizes of writes.
 func TestStreams(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		own, _, accepted := pair(t)
@@ -106,7 +107,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("a write of a closed stream: %v", err)
 		}
 		b.Close()
-		c, d := connect(t, own, accepted) // the session goes on
+		c, d := connect(t, own, accepted) // the session continues
 		c.Write([]byte("x"))
 		if n, err := d.Read(make([]byte, 2)); n != 1 || err != nil {
 			t.Error(n, err)
@@ -154,7 +155,7 @@ func TestWindow(t *testing.T) {
 // A gatedConn writes nothing while its gate is locked.
 type gatedConn struct {
 	net.Conn
-	gate chan struct{} // full: locked
+	gate chan struct{} // locked while it is full
 }
 
 func (c *gatedConn) Write(b []byte) (int, error) {
@@ -163,8 +164,8 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// The other side has read all data of a stream while a lot of data of other streams waits
-// to be written. After that is written, a loop that waits to write to the stream is
+// While the other side has read all data of a stream, much data of other streams waits to
+// be written. After that data is written, a loop that waits to write to the stream is
 // notified.
 func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -185,7 +186,7 @@ func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
 		conn.gate <- struct{}{}
 		for n := 1; n > 0; {
 			s, err := own.Open()
-			synctest.Wait() // the first frame is what the gate holds up; the others wait behind it
+			synctest.Wait() // the gate holds up the first frame; the others wait
 			if err == nil {
 				n, err = s.TryWrite(make([]byte, Window))
 			}
@@ -210,7 +211,8 @@ func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
 	})
 }
 
-// A stream waits once for room, however often the other side gives it credit.
+// A stream waits only once for space, even if the other side grants it credit several
+// times.
 func TestBlockedOnce(t *testing.T) {
 	s := &Session{streams: map[uint32]*Stream{}, pending: make([]byte, maxPending)}
 	st := s.add(1)
@@ -227,7 +229,7 @@ func TestBlockedOnce(t *testing.T) {
 	}
 }
 
-// A loop hears of what arrives.
+// A loop is notified of arriving data.
 func TestNotify(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		own, _, accepted := pair(t)
@@ -262,7 +264,7 @@ func TestNotify(t *testing.T) {
 	})
 }
 
-// A session without traffic continues. One whose other side is silent ends.
+// A session without traffic continues. If the other side is silent, the session ends.
 func TestSilence(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		own, other, accepted := pair(t)
@@ -301,7 +303,7 @@ func frame(id uint32, kind byte, length int, b []byte) []byte {
 	return append(f, b...)
 }
 
-// What no other side sends ends the session.
+// A frame that this package never sends ends the session.
 func TestHostile(t *testing.T) {
 	open := frame(1, kindOpen, 0, nil)
 	for name, input := range map[string][]byte{
@@ -347,7 +349,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// A command and its reply cost no allocation.
+// A command and its reply cause no allocations.
 func TestAllocs(t *testing.T) {
 	own, _, accepted := pair(t)
 	a, b := connect(t, own, accepted)

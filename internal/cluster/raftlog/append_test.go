@@ -10,7 +10,7 @@ import (
 )
 
 // openUncut opens an empty log and appends n entries of 60 bytes. Like the log of a
-// leader that misses a member, it is never cut.
+// leader with an absent member, it is never cut.
 func openUncut(tb testing.TB, fsys vfs.FS, dir string, opt Options, n uint64) *Log {
 	log, err := Open(fsys, dir, opt)
 	if err != nil {
@@ -30,8 +30,8 @@ func openUncut(tb testing.TB, fsys vfs.FS, dir string, opt Options, n uint64) *L
 	return log
 }
 
-// The cost of an append does not depend on the number of entries in memory: neither while
-// the open segment alone holds more than Options.Recent, nor while segments are sealed.
+// The cost of an append does not depend on the number of entries in memory, even if the
+// open segment alone contains more than Options.Recent bytes, or segments are sealed.
 func TestAppendAllocatesLittle(t *testing.T) {
 	const appends = 20_000
 	for name, segment := range map[string]int64{"one open segment": 64 << 20, "many sealed segments": 64 << 10} {
@@ -53,7 +53,7 @@ func TestAppendAllocatesLittle(t *testing.T) {
 	}
 }
 
-// Entries allocates for the entries that it returns, not for all up to hi.
+// Entries allocates only for the entries that it returns, not for all entries up to hi.
 func TestEntriesAllocatesForItsLimit(t *testing.T) {
 	log := openUncut(t, memfs.New(), "/", Options{}, 50_000)
 	hi := log.Last().Index + 1
@@ -69,8 +69,9 @@ func TestEntriesAllocatesForItsLimit(t *testing.T) {
 	}
 }
 
-// BenchmarkAppend appends entries of 60 bytes to a log of 600,000 that is not cut: a
-// member is away. With -benchtime 400000x the log ends with a million.
+// BenchmarkAppend appends entries of 60 bytes to a log of 600,000 entries that is not
+// cut, as if a member were absent. With -benchtime 400000x, the log has a million entries
+// at the end.
 func BenchmarkAppend(b *testing.B) {
 	log := openUncut(b, vfs.OS, b.TempDir(), Options{SegmentSize: 64 << 20}, 600_000)
 	next := log.Last().Index + 1

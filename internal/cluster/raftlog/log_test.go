@@ -24,9 +24,9 @@ func random(t *testing.T, test func(t *testing.T, rng *rand.Rand)) {
 
 // A model is the expected content of a log.
 type model struct {
-	entries []Position // after cut, consecutive
+	entries []Position // entries after cut, consecutive
 	cut     Position
-	hard    Position // of the hard state, its term and commit
+	hard    Position // term and commit of the hard state
 	starts  uint64
 }
 
@@ -55,14 +55,14 @@ func (m *model) cutAt(at Position) {
 	m.cut = at
 }
 
-// pair is a log and its model after each record since the last sync.
+// A pair is a log with its models after each record since the last sync.
 type pair struct {
 	t    *testing.T
 	rng  *rand.Rand
 	fsys vfs.FS
 	log  *Log
 	now  model
-	past []model // after each record that may be lost, the state at the last sync first
+	past []model // models after each record that can be lost, starting with the last sync
 	term uint64
 }
 
@@ -84,7 +84,8 @@ func (p *pair) step(rec func(*model)) {
 	p.past = append(p.past, p.now.clone())
 }
 
-// act does something at random. What it returns can be called again after an error.
+// act performs a random operation. After an error, the returned function can be called
+// again.
 func (p *pair) act() func() error {
 	switch r := p.rng.IntN(20); {
 	case r < 11:
@@ -97,7 +98,7 @@ func (p *pair) act() func() error {
 		p.step(func(m *model) { m.starts++ })
 		return func() error {
 			if p.log.State().Starts == p.now.starts {
-				return nil // it is there, and only the write has failed
+				return nil // the segment exists; only the write has failed
 			}
 			return p.log.Start(p.now.starts)
 		}
@@ -148,7 +149,7 @@ func (p *pair) cut() func() error {
 	return func() error { return p.log.Cut(at) }
 }
 
-// holds reports how the log differs from a model, or "".
+// holds returns the difference between a log and a model, or "".
 func (p *pair) holds(m model) string {
 	first, _ := p.log.FirstIndex()
 	if first != m.cut.Index+1 || p.log.Last() != m.last() {
@@ -213,7 +214,7 @@ func TestPowerCuts(t *testing.T) {
 	})
 }
 
-// find finds the record up to which the log came back.
+// find finds the last record that survived in the log.
 func (p *pair) find() {
 	p.t.Helper()
 	var diffs []string
@@ -229,7 +230,7 @@ func (p *pair) find() {
 	p.t.Fatalf("the log has no state since the last sync: %q", diffs)
 }
 
-// A log whose calls fail heals without losing a record.
+// A log whose calls fail heals without losing records.
 func TestFailingCalls(t *testing.T) {
 	random(t, func(t *testing.T, rng *rand.Rand) {
 		disk := memfs.New()
@@ -264,7 +265,7 @@ func TestFailingCalls(t *testing.T) {
 }
 
 // While the owner appends, overrides, cuts, removes segments and heals, a reader always
-// gets entries that belong together, or the answer that they are cut or not there.
+// gets consecutive entries, or the error that they were cut or do not exist.
 func TestReadersBesideTheOwner(t *testing.T) {
 	random(t, func(t *testing.T, rng *rand.Rand) {
 		disk := memfs.New()
@@ -330,7 +331,8 @@ func (h *openHook) Open(name string) (vfs.File, error) {
 	return h.FS.Open(name)
 }
 
-// Entries that are cut while they are read, and whose segment is removed, are cut.
+// If entries are cut and their segment is removed during a read, the read returns the
+// error for cut entries.
 func TestCutWhileReading(t *testing.T) {
 	disk := &openHook{memfs.New(), func() {}}
 	log := openUncut(t, disk, "/", Options{SegmentSize: 32 << 10, Recent: 1000}, 2000)
@@ -349,7 +351,7 @@ func TestCutWhileReading(t *testing.T) {
 	}
 }
 
-// The members and the facts about the peers survive the removal of the segments in which
+// The members and the records about peers survive the removal of the segments in which
 // they were first written.
 func TestStateOutlivesCuts(t *testing.T) {
 	disk := memfs.New()
@@ -423,7 +425,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Records of another version, or cut short, are errors and never a panic.
+// Records of another version, or truncated records, cause errors and never a panic.
 func FuzzRecord(f *testing.F) {
 	f.Add(appendEntry(nil, &raftpb.Entry{Index: proto.Uint64(1), Term: proto.Uint64(1)}))
 	f.Add(appendHard(nil, hardState(1, 2, 3)))
@@ -434,7 +436,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte{9})
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		if len(payload) == 0 {
-			return // the wal has no such records
+			return // the wal never returns such records
 		}
 		if payload[0] == kindEntry {
 			if e, err := decodeEntry(payload); err == nil {
@@ -452,8 +454,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// A log that has filled the disk can be cut and then continues, wherever in a segment it
-// stopped, and after a restart.
+// A log that has filled the disk can be cut and then continues, regardless of its
+// position in the segment, and even after a restart.
 func TestFullDiskIsCut(t *testing.T) {
 	for size := range 100 {
 		disk := memfs.New()

@@ -20,7 +20,7 @@ func TestStrangers(t *testing.T) {
 	peers := newPeers(t, 1)
 	member := peers[0]
 	member.start(t)
-	other := directory.NewCA(member.credentials.Cluster, 1) // the same names, another authority
+	other := directory.NewCA(member.credentials.Cluster, 1) // the same names with another authority
 	own := func() *tls.Config {
 		return &tls.Config{RootCAs: pool(member.credentials.CA), ServerName: directory.AnyMember(member.credentials.Cluster), NextProtos: []string{forRequest}}
 	}
@@ -105,7 +105,7 @@ func TestHostileMembers(t *testing.T) {
 	}
 }
 
-// A stranger can send a request to join, and nothing longer.
+// A client without a certificate can send only a short request to join.
 func TestLongJoin(t *testing.T) {
 	peers := newPeers(t, 1)
 	peers[0].start(t)
@@ -119,16 +119,16 @@ func TestLongJoin(t *testing.T) {
 	}
 }
 
-// closedByPeer reports whether an error has another cause than a deadline.
+// closedByPeer reports whether an error is not a timeout.
 func closedByPeer(err error) bool {
 	timeout, ok := err.(interface{ Timeout() bool })
 	return !ok || !timeout.Timeout()
 }
 
-// begun is the number of bytes of a frame that arrive.
+// begun is the number of bytes that arrive of a frame.
 const begun = 64 << 10
 
-// A length costs nothing as long as the bytes do not come.
+// An announced length allocates no memory before the bytes arrive.
 func TestLengthIsNotBelieved(t *testing.T) {
 	announced := binary.BigEndian.AppendUint32(nil, maxEntries)
 	allocated := testing.AllocsPerRun(10, func() {
@@ -148,8 +148,8 @@ func TestLengthIsNotBelieved(t *testing.T) {
 	}
 }
 
-// counting returns the announced bytes, then zeros in one piece, and records the largest
-// read.
+// A counting returns the announced bytes and then zeros, in one piece, and records the
+// largest read.
 type counting struct {
 	announced []byte
 	given     int

@@ -26,10 +26,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience limits the time of steps that must happen.
+// patience limits the time of steps that must succeed.
 const patience = 30 * time.Second
 
-// A peer is a member with its transport, and the messages that it received.
+// A peer is a member with its transport, and the messages that it has received.
 type peer struct {
 	*Transport
 	credentials *directory.Credentials
@@ -37,10 +37,10 @@ type peer struct {
 	steps       chan *raftpb.Message
 	refused     chan uint64
 	ups         ups
-	step        func(*raftpb.Message) // in place of steps; nil: none
+	step        func(*raftpb.Message) // called instead of storing a message; can be nil
 
-	rejected    chan error   // why another one has refused this one
-	unreachable atomic.Int32 // times
+	rejected    chan error   // reasons why other members have refused this one
+	unreachable atomic.Int32 // number of calls
 
 	mu         sync.Mutex
 	refuses    error
@@ -87,7 +87,7 @@ func (p *peer) Refused(id, term uint64) {
 	}
 }
 
-// newPeers makes so many members that do not run yet.
+// newPeers creates n members, which are not running.
 func newPeers(t *testing.T, n int) []*peer {
 	t.Helper()
 	c := directory.NewCA(directory.NewCluster(), 1)
@@ -98,7 +98,7 @@ func newPeers(t *testing.T, n int) []*peer {
 	return all
 }
 
-// start lets a member listen. In the end of the test it is closed.
+// start makes a member listen. It is closed at the end of the test.
 func (p *peer) start(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", p.address)
@@ -110,7 +110,7 @@ func (p *peer) start(t *testing.T) {
 	t.Cleanup(p.Close)
 }
 
-// listen lets a member take part at a listener.
+// listen runs a member on a listener.
 func (p *peer) listen(l net.Listener) {
 	p.Transport = New(Options{
 		Listener: l, Credentials: p.credentials, Logger: slog.New(p.ups),
@@ -135,7 +135,7 @@ func echo(conn io.ReadWriteCloser) {
 	io.Copy(conn, conn)
 }
 
-// members returns the members for SetMembers.
+// members returns the members, for SetMembers.
 func members(peers []*peer) (all []raftlog.MemberInfo) {
 	for _, p := range peers {
 		all = append(all, raftlog.MemberInfo{ID: p.credentials.ID, Address: p.address})
@@ -143,7 +143,7 @@ func members(peers []*peer) (all []raftlog.MemberInfo) {
 	return all
 }
 
-// run makes members that are connected.
+// run returns n connected members.
 func run(t *testing.T, n int) []*peer {
 	t.Helper()
 	peers := newPeers(t, n)
@@ -151,7 +151,7 @@ func run(t *testing.T, n int) []*peer {
 	return peers
 }
 
-// connect lets members run until they are connected.
+// connect runs members until they are connected.
 func connect(t *testing.T, peers []*peer) {
 	t.Helper()
 	for _, p := range peers {
@@ -165,7 +165,7 @@ func connect(t *testing.T, peers []*peer) {
 	}
 }
 
-// isConnected reports whether a member is connected to another one.
+// isConnected reports whether a member is connected to another.
 func (p *peer) isConnected(id uint64) bool {
 	l := p.link(id)
 	return l != nil && l.session.Load() != nil
@@ -185,7 +185,7 @@ func (p *peer) connected(t *testing.T, peers []*peer) {
 	}
 }
 
-// ups is a log that records only connections.
+// ups is a log that records only new connections.
 type ups chan struct{}
 
 func (u ups) Enabled(context.Context, slog.Level) bool { return true }
@@ -207,7 +207,7 @@ func message(kind raftpb.MessageType, from, to uint64, data []byte) *raftpb.Mess
 	return m
 }
 
-// arrives waits for a message.
+// arrives waits for a message of a given kind.
 func (p *peer) arrives(t *testing.T, kind raftpb.MessageType) *raftpb.Message {
 	t.Helper()
 	for {
@@ -243,7 +243,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A member that is busy with entries hears heartbeats all the same.
+// A member receives heartbeats even while it is busy with entries.
 func TestHeartbeatsDoNotWait(t *testing.T) {
 	peers := newPeers(t, 2)
 	busy, heard := make(chan struct{}), make(chan struct{}, 1)
@@ -260,7 +260,7 @@ func TestHeartbeatsDoNotWait(t *testing.T) {
 	t.Cleanup(func() { close(busy) }) // before Close
 	peers[0].SetMembers(members(peers))
 	peers[0].connected(t, peers)
-	for range 3 { // far more than sockets hold
+	for range 3 { // far more than sockets buffer
 		peers[0].Send([]*raftpb.Message{message(raftpb.MsgApp, 1, 2, make([]byte, 20<<20))})
 	}
 	peers[0].Send([]*raftpb.Message{message(raftpb.MsgHeartbeat, 1, 2, nil)})
@@ -271,10 +271,10 @@ func TestHeartbeatsDoNotWait(t *testing.T) {
 	}
 }
 
-// A member that ends and comes back is connected again, and the others hear that its
+// A member that stops and restarts is connected again, and the others detect that its
 // process has ended.
 func TestReconnect(t *testing.T) {
-	port, err := freeport.Reserve() // while the member does not listen
+	port, err := freeport.Reserve() // while the member is not listening
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestSetMembers(t *testing.T) {
 	peers[0].connected(t, peers)
 }
 
-// A member that is refused sends no message, and gets none.
+// A refused member sends and receives no messages.
 func TestHandshakeRefuses(t *testing.T) {
 	peers := newPeers(t, 2)
 	peers[1].refuses = errors.New("its disk was rolled back")
@@ -358,7 +358,7 @@ func TestClients(t *testing.T) {
 	wg.Wait()
 }
 
-// A connection for clients that fails is made again, and costs no heartbeat.
+// If a connection for clients fails, it is opened again, and no heartbeat is lost.
 func TestClientsFailAlone(t *testing.T) {
 	peers := run(t, 2)
 	before := peers[0].unreachable.Load()
@@ -383,7 +383,7 @@ func TestClientsFailAlone(t *testing.T) {
 // A client does not wait for a member that drops packets.
 func TestClientOfSilentMember(t *testing.T) {
 	peers := newPeers(t, 2)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts, so nobody answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // there is no accept, so there is no answer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +438,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// The connections of a member that is removed end. When it connects again it hears why.
+// The connections of a removed member are closed. When it connects again, it receives the
+// reason.
 func TestRemoved(t *testing.T) {
 	peers := run(t, 2)
 	other := peers[1]
@@ -456,7 +457,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// With its certificate a removed member can send a request, and nothing else is served.
+// With its certificate, a removed member can send requests, but nothing else is served.
 // The connections that it has when it is removed are closed.
 func TestCertificateOfRemovedMember(t *testing.T) {
 	peers := newPeers(t, 2)
@@ -508,7 +509,7 @@ func TestCertificateOfRemovedMember(t *testing.T) {
 	}
 }
 
-// echoes writes to a connection whose other end echoes, and reads the echo.
+// echoes writes to a connection whose other end echoes the data, and reads the echo.
 func echoes(t *testing.T, conn io.ReadWriter) {
 	t.Helper()
 	b := []byte("hello")

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
-// A network in memory whose connections come from the host that is next.
+// A hosts is a network in memory whose next connection comes from the host next.
 type hosts struct {
 	*memnet.Listener
 	from net.TCPAddr
@@ -34,7 +34,7 @@ func (h *hosts) Accept() (net.Conn, error) {
 	return &hostConn{nc, h.from}, nil
 }
 
-// begin starts a member on its own network within a bubble.
+// begin starts a member on its own network, within a bubble.
 func (h *hosts) begin(t *testing.T) *peer {
 	p := newPeers(t, 1)[0]
 	p.listen(h)
@@ -61,13 +61,14 @@ func isOpen(nc net.Conn) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// However many connections send nothing, few stay open: the oldest of the host that has
-// the most are closed. Members are never closed, even if they connect at that time.
+// Of many connections that send nothing, only a few stay open: the oldest connections of
+// the host with the most are closed. Connections of members are never closed, even if
+// they connect at that time.
 func TestManyStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{Listener: memnet.Listen()}
 		p := h.begin(t)
-		slow := h.dial(t, "10.0.0.2") // a member that has not said anything yet
+		slow := h.dial(t, "10.0.0.2") // a member that has not sent anything
 		client := func() *tls.Conn {
 			return tls.Client(h.dial(t, "10.0.0.1"), &tls.Config{
 				Certificates: []tls.Certificate{p.credentials.Certificate}, RootCAs: pool(p.credentials.CA),
@@ -104,8 +105,8 @@ func TestManyStrangers(t *testing.T) {
 	})
 }
 
-// A client that connects to join and then sends nothing is closed as soon as one that
-// sends nothing at all.
+// A client that connects in order to join and then sends nothing is disconnected as soon
+// as a client that sends nothing at all.
 func TestSilentJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{Listener: memnet.Listen()}
