@@ -5,13 +5,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -299,6 +302,54 @@ func FuzzProxied(f *testing.F) {
 		v.addr()
 		if _, err := v.append(nil); err != nil && len(input) < maxProxyHeader/8 {
 			t.Fatal(err)
+		}
+	})
+}
+
+// A client can be dismissed while a turn delays its resumption.
+func TestDismissDuringResume(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := startResumable(t)
+		c.change(1)
+		r := c.members[1]
+		client := r.dial()
+		client.do("use x\n", "USING x\n")
+		synctest.Wait()
+		all := r.mu.loops.all[0].clients.all
+		s := all[slices.IndexFunc(all, func(s *socket) bool { return s != nil })]
+		begun, over := make(chan struct{}), make(chan struct{})
+		go r.broker.Call(func(*engine.Engine, int64) {
+			close(begun)
+			<-over
+		})
+		<-begun
+		c.change(2)
+		s.Dismiss(errDismissed)
+		close(over)
+		client.wantEnd()
+	})
+}
+
+// The buffers of a pending client do not count after it was resumed.
+func TestBuffersAfterResume(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := startResumable(t)
+		c.change(1)
+		r := c.members[1]
+		client := r.dial()
+		client.do("use x\n", "USING x\n")
+		c.members[0].Follow(Leadership{Term: c.term})
+		synctest.Wait()
+		client.send("put 0 0 9 9000\n" + strings.Repeat("x", 9000))
+		synctest.Wait()
+		if n := r.shared.Memory.Held(); n < 9000 {
+			t.Errorf("%d bytes are held for the pending client", n)
+		}
+		c.change(2)
+		client.do("\n", "INSERTED 10\n")
+		synctest.Wait()
+		if n := r.shared.Memory.Held(); n != 0 {
+			t.Errorf("%d bytes are held for the resumed client", n)
 		}
 	})
 }
