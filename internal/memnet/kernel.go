@@ -29,8 +29,8 @@ type Kernel[S, P any] struct {
 	most        Traffic
 }
 
-// Traffic counts the loops' calls of socket methods.
-type Traffic struct{ Reads, Closes int }
+// Traffic counts the loops' calls of socket methods, and the bytes passed to Write.
+type Traffic struct{ Reads, Written, Closes int }
 
 // Counts returns the total traffic, and the maximum between two calls of Wait.
 func (k *Kernel[S, P]) Counts() (total, most Traffic) {
@@ -191,7 +191,7 @@ func (p *poller[S, P]) look() (events []epoll.Event, woken bool) {
 	if p.closed {
 		panic("a closed poller waits")
 	}
-	k.most.Reads, k.most.Closes = max(k.most.Reads, k.pass.Reads), max(k.most.Closes, k.pass.Closes)
+	k.most = Traffic{max(k.most.Reads, k.pass.Reads), max(k.most.Written, k.pass.Written), max(k.most.Closes, k.pass.Closes)}
 	k.pass = Traffic{}
 	first := 0
 	if p.listens && len(k.waiting) > 0 && !k.closed {
@@ -279,7 +279,7 @@ func (s *socket[S, P]) Read(buf []byte) (int, error) {
 }
 
 func (s *socket[S, P]) Write(buf []byte) (int, error) {
-	s.count(func(*Traffic) {})
+	s.count(func(t *Traffic) { t.Written += len(buf) })
 	if s.net.Rand != nil && s.net.draw(3) == 0 {
 		buf = buf[:s.net.draw(min(len(buf), len(s.conn.out.buf))+1)]
 	}

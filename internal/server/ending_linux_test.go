@@ -227,39 +227,6 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// The server executes no part of a TLS handshake on a port without TLS.
-func TestTLSOnPlainPort(t *testing.T) {
-	r := start(t, Options{})
-	c := r.dialTCP()
-	c.send("\x16\x03\x01\x02\x00\x01\nput 0 0 9 1\nx\n")
-	c.wantEnd()
-	r.eventually("it has gone", func() bool { return r.stats().Sessions == 0 })
-	if n := r.stats().TotalJobs; n != 0 {
-		t.Errorf("%d jobs were put", n)
-	}
-}
-
-// The timers contain only open connections.
-func TestTimersForgetClosedConnections(t *testing.T) {
-	r := start(t, Options{IdleTimeout: time.Hour, Loops: 1})
-	dial := r.dialPlain(t)
-	for range 50 {
-		c := dial()
-		c.do("use x\n", "USING x\n")
-		c.nc.Close()
-	}
-	r.eventually("they have gone", func() bool { return r.stats().Sessions == 0 })
-	if err := r.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if n := len(r.mu.loops.all[0].timers); n != 0 {
-		t.Errorf("the timers contain %d connections", n)
-	}
-	if err := r.Check(); err != nil {
-		t.Error(err)
-	}
-}
-
 // Clients that send much after a waiting reserve, or do not read, use at most the buffer
 // limit together. Working clients are not affected.
 func TestBuffersAreBounded(t *testing.T) {

@@ -2,11 +2,9 @@ package server
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -20,39 +18,6 @@ func (l *failingLog) Flush() (bool, error)         { return true, l.err }
 func (l *failingLog) Sync() error                  { return nil }
 func (l *failingLog) Housekeep(int64) int64        { return engine.Never }
 func (l *failingLog) Close() error                 { return nil }
-
-// If a turn cannot be made durable, its commands that change the queue get an error, and
-// the others their usual reply. Each client gets one reply per command, in order.
-func TestLogFails(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		log := &failingLog{}
-		r := startLogged(t, Options{}, broker.Options{Log: log})
-		fail := func(err error) { r.broker.Call(func(*engine.Engine, int64) { log.err = err }) }
-		c := r.dial()
-		c.do("put 0 0 9 1\na\n", "INSERTED 1\n")
-		fail(errors.New("no space left on device"))
-		c.do("use x\nput 0 0 9 1\nb\npeek 1\nreserve\nbury 1 0\nlist-tube-used\ndelete 1\ndelete 1\n",
-			"USING x\nINTERNAL_ERROR\nFOUND 1 1\na\nRESERVED 1 1\na\nINTERNAL_ERROR\nUSING x\nINTERNAL_ERROR\nNOT_FOUND\n")
-		c.do("put 0 0 9 1\nc\n", "INTERNAL_ERROR\n")
-		fail(nil)
-		c.do("put 0 0 9 1\nd\nuse y\n", "INSERTED 4\nUSING y\n")
-	})
-}
-
-// A worker receives a job from another client's turn. The put's reply is an error: the
-// job is not in the log, but it exists.
-func TestLogFailsBesideWorker(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		log := &failingLog{err: errors.New("no space left on device")}
-		r := startLogged(t, Options{}, broker.Options{Log: log})
-		worker := r.dial()
-		worker.send("reserve\n")
-		synctest.Wait()
-		r.dial().do("put 0 0 9 1\na\n", "INTERNAL_ERROR\n")
-		worker.want("RESERVED 1 1\na\n")
-		r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
-	})
-}
 
 // If the log refuses the first job of a kick, the reply is the reason, as for other
 // commands. If it refuses a later job, the reply is the number of kicked jobs.

@@ -31,32 +31,6 @@ var standstill = map[string]struct {
 	"stalled": {Options{StallTimeout: time.Minute}, "use x\nuse ", "y\n"},
 }
 
-// The idle and the stall timeout have separate deadlines, whichever of them is shorter.
-func TestIdleAndStallTimeout(t *testing.T) {
-	for _, opt := range []Options{
-		{IdleTimeout: time.Second, StallTimeout: time.Hour},
-		{IdleTimeout: time.Hour, StallTimeout: time.Second},
-	} {
-		bubble(t, func(t *testing.T) {
-			r := start(t, opt)
-			for range 3 {
-				c := r.dial()
-				c.do("use x\n", "USING x\n")
-				c.send("use")
-				time.Sleep(opt.StallTimeout * 3 / 5)
-				c.do(" y\n", "USING y\n")
-				time.Sleep(opt.IdleTimeout * 3 / 5)
-				c.do("use z\n", "USING z\n")
-				begun := time.Now()
-				c.wantEnd()
-				if d := time.Since(begun); d > opt.IdleTimeout || d < opt.IdleTimeout*3/4 {
-					t.Errorf("%+v: closed after %v of silence", opt, d)
-				}
-			}
-		})
-	}
-}
-
 // A body of the maximum size arrives in any pieces, and its buffer is freed afterwards.
 func TestLargeBody(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
@@ -129,20 +128,6 @@ func (c *client) readAll() <-chan []byte {
 	return all
 }
 
-// Replies to all commands before a quit arrive, however late the client reads them.
-func TestQuitTCP(t *testing.T) {
-	r := start(t, Options{})
-	c := r.dialTCP()
-	const size, peeks = 60_000, 300
-	c.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
-	c.send(strings.Repeat("peek 1\n", peeks) + "quit\nuse never\n")
-	time.Sleep(10 * time.Millisecond)
-	for range peeks {
-		c.want(fmt.Sprintf("FOUND 1 %d\n%s\n", size, strings.Repeat("x", size)))
-	}
-	c.wantEnd()
-}
-
 // When the server has no free descriptors, connected clients are served, and new clients
 // wait for a descriptor.
 func TestLastDescriptor(t *testing.T) {
@@ -187,52 +172,6 @@ func TestLastDescriptor(t *testing.T) {
 	}
 	newClient(t, last).do("use y\n", "USING y\n")
 	first.do("use y\n", "USING y\n")
-}
-
-// heldLog is a failingLog with one Flush that waits. Later calls of Flush fail.
-type heldLog struct {
-	failingLog
-	begun chan struct{} // closed when the next Flush waits; if nil, it does not wait
-	held  chan error    // the error of later calls
-}
-
-func (l *heldLog) Flush() (durable bool, err error) {
-	if l.begun == nil {
-		return true, l.err
-	}
-	close(l.begun)
-	l.begun = nil
-	l.err = <-l.held
-	return true, nil
-}
-
-// armed makes the next Flush wait.
-type armed struct {
-	log   *heldLog
-	begun chan struct{}
-}
-
-func (a armed) Settled(error) { a.log.begun = a.begun }
-
-// A client that connects during a turn that cannot be made durable is served after it.
-// Each of its commands gets one reply.
-func TestLogFailsForNewSocket(t *testing.T) {
-	log := &heldLog{held: make(chan error)}
-	r := startLogged(t, Options{}, broker.Options{Log: log})
-	l := listenOn(r.tb, "tcp")
-	first := r.dialListener(l)
-	first.do("use x\n", "USING x\n")
-	begun := make(chan struct{})
-	r.broker.Call(func(*engine.Engine, int64) { r.broker.Await(armed{log, begun}) })
-	first.send("put 0 0 9 1\na\n")
-	<-begun
-	second := dialTo(t, l)
-	second.send("put 0 0 9 1\nb\nuse x\nput 0 0 9 1\nc\n")
-	log.held <- errors.New("input/output error")
-	first.want("INSERTED 1\n")
-	second.want("INTERNAL_ERROR\nUSING x\nINTERNAL_ERROR\n")
-	second.do("list-tube-used\n", "USING x\n")
-	r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
 }
 
 // syncingLog is a broker.Log that reports the start of each Sync and ends it on request.
