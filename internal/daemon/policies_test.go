@@ -7,36 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/journal"
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
-
-// A server reports policies of a later version, and keeps them.
-func TestPolicyOfLaterVersion(t *testing.T) {
-	dir := t.TempDir()
-	j := journal.New(journal.Options{})
-	e := engine.New(engine.Options{Logged: true, Admit: j.Admit})
-	if _, err := j.Open(vfs.OS, dir, e); err != nil {
-		t.Fatal(err)
-	}
-	b := broker.New(e, broker.Options{Log: j})
-	if err := b.Call(func(e *engine.Engine, _ int64) { e.SetPolicy("mail", "max-attempts=3\nshiny=yes\n") }); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		p := start(t, "-p", "0", "-b", dir)
-		p.await(`WARN .*a policy has a setting that is not in force.*the policy of mail, set while the server ran: .*does not support shiny=yes`)
-		if err := p.stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // Policies apply to plain beanstalk clients and change on SIGHUP. Counters survive a
 // restart, and the restart alone buries no job.

@@ -333,7 +333,7 @@ func TestNoStart(t *testing.T) {
 		{[]string{"-p", "0", "--require-auth"}, 5, "require-auth needs an "},
 		{[]string{"-p", "0", "--tls-cert", "x"}, 5, "TLS needs both tls-cert and tls-key"},
 		{[]string{"-p", "0", "--tls-cert", "nowhere", "--tls-key", "nowhere"}, 5, "TLS certificate nowhere and key nowhere: open nowhere: no such file"},
-		{[]string{"-p", "0", "-u", "no-such-user"}, 33, "-u no-such-user: unknown user"},
+		{[]string{"-p", "0", "-u", "no-such-user"}, 33, "-u: user: unknown user no-such-user"},
 		{[]string{"-p", "0", "-u", "2000000000"}, 33, "unknown user"},
 		{[]string{"-p", "0", "-b", dir + "/nowhere"}, 10, "no such file or directory (the directory must exist and belong to the user that the server runs as)"},
 		{[]string{"-p", "0", "-b", file}, 10, "(it must be a directory)"},

@@ -93,7 +93,6 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 		log.Info("listening", "address", describe(l.Addr()))
 		p.security.warn(log, l)
 	}
-	q.broker.Configure(func(e *engine.Engine) { logUnknown(log, e.Policies()) }) // in a turn, even on a member that follows
 	log.Info("ready", "version", o.Version, "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
 	go feedWatchdog(background, q.broker, log)

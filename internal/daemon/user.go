@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -33,31 +32,22 @@ func lookupAccount(name string) (*account, error) {
 	}
 	u, err := lookup(name)
 	if err != nil {
-		if isUnknown(err) {
-			return nil, exit.WithCode(exit.NoUser, fmt.Errorf("-u %s: unknown user", name))
-		}
-		return nil, exit.WithCode(exit.Lookup, fmt.Errorf("-u %s: %w", name, err))
+		return nil, exit.WithCode(exit.NoUser, fmt.Errorf("-u: %w", err))
 	}
 	groups, err := u.GroupIds()
 	if err != nil {
-		return nil, exit.WithCode(exit.Lookup, fmt.Errorf("-u %s: groups: %w", name, err))
+		return nil, exit.WithCode(exit.NoUser, fmt.Errorf("-u %s: groups: %w", name, err))
 	}
 	var ids []int
 	for _, text := range append([]string{u.Uid, u.Gid}, groups...) {
 		id, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, exit.WithCode(exit.Lookup, fmt.Errorf("-u %s: the id of the user or of a group: %w", name, err))
+			return nil, exit.WithCode(exit.NoUser, fmt.Errorf("-u %s: the id of the user or of a group: %w", name, err))
 		}
 		ids = append(ids, id)
 	}
 	a := &account{name, ids[0], ids[1], ids[2:]}
 	return a, a.attainable()
-}
-
-func isUnknown(err error) bool {
-	_, name := errors.AsType[user.UnknownUserError](err)
-	_, number := errors.AsType[user.UnknownUserIdError](err)
-	return name || number
 }
 
 // isCurrent reports whether the process already runs as this user.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 )
 
@@ -55,15 +54,6 @@ func logPolicies(log *slog.Logger) func(engine.PolicyAct) {
 			lines[v].Warn("a job without a unique key was put", "setting", "unique", "tube", act.Tube)
 		default:
 			lines[v].Warn("job exhausted its attempts", about...)
-		}
-	}
-}
-
-// logUnknown logs settings of policies that this version does not support.
-func logUnknown(log *slog.Logger, policies engine.Policies) {
-	if set, is := policies.(*policy.Set); is {
-		for _, what := range set.Unknown() {
-			log.Warn("a policy has a setting that is not in force", "why", what)
 		}
 	}
 }

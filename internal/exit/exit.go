@@ -14,7 +14,6 @@ const (
 	Unauthorized = 4   // the token is missing, invalid or not sufficient
 	Usage        = 5   // the command line, environment or configuration is invalid
 	Journal      = 10  // the journal's directory is unusable
-	Lookup       = 32  // looking up the user of -u failed
 	NoUser       = 33  // the user of -u does not exist
 	Privilege    = 34  // switching to the user of -u failed
 	Socket       = 111 // the server cannot open a socket

@@ -58,7 +58,6 @@ type Rule struct {
 	Number   int    // number of the policy in the file, starting with 1; 0 for a run-time policy
 	prefix   string // text of a glob before its first * or ?
 	settings []given
-	strange  []string // lines of settings that this version does not support
 }
 
 // A given is a setting with its value.
@@ -267,25 +266,8 @@ func (s *Set) Warnings() (warnings []string) {
 	return slices.Compact(warnings)
 }
 
-// Unknown returns warnings about settings that this version does not recognize. A later
-// version must have set them. They have no effect.
-func (s *Set) Unknown() (warnings []string) {
-	for _, r := range s.Rules() {
-		warnings = append(warnings, r.unknown()...)
-	}
-	return warnings
-}
-
-func (r *Rule) unknown() (warnings []string) {
-	for _, line := range r.strange {
-		warnings = append(warnings, fmt.Sprintf("%s: this version of beanpole does not support %s and ignores it", r, line))
-	}
-	return warnings
-}
-
 // WarningsOf returns the warnings about a rule.
 func (s *Set) WarningsOf(r *Rule) (warnings []string) {
-	warnings = r.unknown()
 	tube := exampleOf(r.Pattern)
 	p := s.Of(tube)
 	says := r.Settings()

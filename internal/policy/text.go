@@ -92,15 +92,12 @@ func (s *Set) With(pattern, text string) engine.Policies {
 	all := Parse(text)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		of, err := named(name)
-		var v any
-		if err == nil {
-			v, err = of.parse(all[name])
-		}
 		if err != nil {
-			r.strange = append(r.strange, name+"="+all[name])
-			continue
+			continue // of a later version
 		}
-		r.settings = append(r.settings, given{of, all[name], v})
+		if v, err := of.parse(all[name]); err == nil {
+			r.settings = append(r.settings, given{of, all[name], v})
+		}
 	}
 	with.runtime.add(r)
 	return with
