@@ -11,15 +11,15 @@
 // # The method
 //
 // A round is a trial on A, on B, and on the responder if there is one. The servers take
-// turns, so that none profits from a quiet minute of the machine. Each trial starts a new
-// process.
+// turns, so that no server profits from a quiet period of the machine. Each trial starts
+// a new process.
 //
-// The cost of the responder, which only answers, is the share of system calls in any
+// The responder only answers commands, so its cost is the share of system calls in every
 // server's cost.
 //
-// Generator and server share the processors of one machine: compare A with B, not with
-// another machine. Memory and CPU time come from /proc. load.Run checks every reply, and
-// jobs are counted.
+// Generator and server share the processors of one machine, so compare A with B, but not
+// with results from another machine. Memory and CPU time come from /proc. load.Run checks
+// every reply, and the jobs are counted.
 //
 // Start reading at experiment.go and trial.go, then suites.go.
 package bench

@@ -13,11 +13,11 @@ import (
 
 // Options selects the servers and the size of the experiments.
 type Options struct {
-	// A is the reference, and B the server to compare with it.
+	// A is the reference. B is the server to compare with it.
 	A, B Server
 
-	// Responder, if it has a command, is a process that runs load.Responder. It is
-	// measured as well.
+	// Responder, if it has a command, is a process that runs load.Responder. It is also
+	// measured.
 	Responder Server
 
 	// Rounds is the number of runs of each experiment on each server.
@@ -30,7 +30,7 @@ type Options struct {
 	// 1,000,000.
 	Jobs int64
 
-	// Settle is the time in which a server can release memory in footprint.
+	// Settle is the time for a server to release memory in footprint.
 	Settle time.Duration
 
 	// Progress, if not nil, is called before each trial.
@@ -44,18 +44,18 @@ func (o *Options) jobs(n int64) int64 { return cmp.Or(o.Jobs, n) }
 type Experiment struct {
 	Name string // suite and load, as in "Memory/8 connections"
 
-	ceiling bool // the responder can answer it as well
+	ceiling bool // whether the responder can also answer it
 
-	// trial measures one server, which it starts.
+	// trial starts one server and measures it.
 	trial func(context.Context, *trial) error
 }
 
 // Run runs the experiments, and writes a Go benchmark result for each trial. If an
 // experiment fails, the others still run, and the returned error contains its error. Run
-// ends when ctx is done. It leaves no process and no directory.
+// ends when ctx ends. It leaves no processes or directories behind.
 //
-// A server that is too slow for an experiment is omitted from its other rounds, with a
-// line that states the reason.
+// If a server is too slow for an experiment, Run omits it from the remaining rounds of
+// that experiment, and writes a line with the reason.
 func Run(ctx context.Context, o Options, w io.Writer, experiments []Experiment) error {
 	if err := inheritFiles(); err != nil {
 		return err

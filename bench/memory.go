@@ -17,8 +17,8 @@ const (
 	memoryTube = "memory"
 )
 
-// memory puts a long queue and drains it. Then it puts as many delayed jobs, and as many
-// buried jobs, each in a new process.
+// memory puts a long queue and drains it. Then it puts the same number of delayed jobs,
+// and of buried jobs, each in a new process.
 func memory(o *Options) Experiment {
 	return Experiment{
 		Name: fmt.Sprintf("Footprint/%d jobs", o.jobs(memoryJobs)),

@@ -16,9 +16,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
-// A Server describes the start of a server. In Command, {port} stands for a free TCP port
-// on 127.0.0.1, on which the server must listen with SO_REUSEADDR. {dir} stands for a new
-// empty directory, which is removed afterwards.
+// A Server specifies the start of a server. In Command, {port} is replaced by a free TCP
+// port on 127.0.0.1, on which the server must listen with SO_REUSEADDR. {dir} is replaced
+// by a new empty directory, which is removed afterwards.
 type Server struct {
 	Name string // name in tables; empty means the program's name
 
@@ -95,11 +95,11 @@ func (p *Process) awaitAccept(ctx context.Context) error {
 	}
 }
 
-// deathTime is the maximum time from the end of a process's connections until the end of
-// the process is reported.
+// deathTime is the maximum time between the end of a process's connections and the report
+// that the process has ended.
 const deathTime = time.Second
 
-// explain adds the cause of the server's end, if it has ended, to an error.
+// If the server has ended, explain adds the cause to an error.
 func (p *Process) explain(err error) error {
 	select {
 	case <-p.Exited:
@@ -110,7 +110,8 @@ func (p *Process) explain(err error) error {
 }
 
 // inheritFiles lets servers open as many files as this process can. Go raises its own
-// limit at the start, but its children inherit the original limit unless it is set again.
+// limit at the start, but child processes inherit the original limit unless the new limit
+// is set explicitly.
 func inheritFiles() error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

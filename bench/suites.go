@@ -7,13 +7,13 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// A row is a load.
+// A row is a load with its name.
 type row struct {
 	name string
 	load load.Options
 }
 
-// Suites contains lists of experiments by name, in the order of their execution. Each
+// Suites contains the lists of experiments by name. They run in the order of a list. Each
 // load is measured for Options.Duration, or until its jobs are done.
 var Suites = map[string]func(*Options) []Experiment{
 	"memory":    func(o *Options) []Experiment { return suite(o, "Memory", memoryRows) },
@@ -53,8 +53,8 @@ var memoryRows = []row{
 }
 
 // journalRows contains loads for servers with a log. Their command lines determine
-// whether they sync before each reply. If each command changes something, as put and
-// delete do, each command needs a sync; a reserve is not logged.
+// whether they sync before each reply. If each command makes a change, as put and delete
+// do, each command needs a sync; a reserve is not logged.
 var journalRows = []row{
 	{"1 connection, put and delete", load.Options{Connections: 1, Mix: load.PutDelete}},
 	{"8 connections, put and delete", load.Options{Connections: 8, Mix: load.PutDelete}},

@@ -9,10 +9,10 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// A trial is one run of an experiment on a server. Its goroutine owns it.
+// A trial is one run of an experiment on a server. It must not be used concurrently.
 type trial struct {
 	*Options
-	*Process // the server, while it runs
+	*Process // the server, while it is running
 	server   Server
 	measured []Measurement
 }
@@ -33,8 +33,8 @@ func (t *trial) start(ctx context.Context, f func(context.Context) error) error 
 	return t.startIn(ctx, dir, f)
 }
 
-// startIn runs f with a server in dir. When f has returned, its context ends, which
-// closes its connections.
+// startIn runs f with a server in dir. After f has returned, its context is canceled,
+// which closes its connections.
 func (t *trial) startIn(ctx context.Context, dir string, f func(context.Context) error) (err error) {
 	if t.Process, err = t.server.Start(ctx, dir); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (t *trial) startIn(ctx context.Context, dir string, f func(context.Context)
 	return nil
 }
 
-// set adds a Measurement, unless the value is 0, which means unknown.
+// set adds a Measurement, unless the value is 0, which means that it is unknown.
 func (t *trial) set(value float64, unit string) {
 	if value != 0 {
 		t.measured = append(t.measured, Measurement{value, unit})

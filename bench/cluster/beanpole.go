@@ -23,7 +23,7 @@ type process struct {
 	*bench.Process
 	command []string
 	dir     string
-	port    *freeport.Port // for other members
+	port    *freeport.Port // port for the other members
 }
 
 func newProcess(program, dir string, flags ...string) (*process, error) {
@@ -34,8 +34,8 @@ func newProcess(program, dir string, flags ...string) (*process, error) {
 // listen returns the address on which a member listens for other members.
 func (p *process) listen() string { return "127.0.0.1:" + p.port.String() }
 
-// start starts the process, which can have been killed before, and returns when it
-// answers clients.
+// start starts the process, possibly again after a kill, and returns when it answers
+// clients.
 func (p *process) start(ctx context.Context) (err error) {
 	p.stop()
 	p.Process, err = (&bench.Server{Command: p.command}).Start(ctx, p.dir)
@@ -48,7 +48,7 @@ func (p *process) stop() {
 	}
 }
 
-// until waits until so returns true.
+// until waits until so returns true. what describes the condition.
 func until(ctx context.Context, what string, so func() bool) error {
 	for !so() {
 		select {

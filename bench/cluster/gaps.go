@@ -13,11 +13,11 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A loss is a way of losing the leader and getting it back.
+// A loss is a way of stopping the leader and restarting it.
 type loss struct {
 	name     string
 	flags    []string // flags of all members
-	follower bool     // the client is a follower's, not the leader's
+	follower bool     // whether the client is connected to a follower instead of the leader
 	take     func(*process) error
 	giveBack func(*process, context.Context) error
 }
@@ -37,7 +37,7 @@ func losses() []loss {
 }
 
 // measureGaps stops the leader repeatedly, and writes the times without an answer. Each
-// way has its own cluster.
+// kind of loss has its own cluster.
 func (opt *options) measureGaps(ctx context.Context, w io.Writer, dir string) error {
 	for i, l := range losses() {
 		c, err := startCluster(ctx, opt.program, filepath.Join(dir, fmt.Sprint("gaps", i)), l.flags...)
@@ -59,7 +59,7 @@ func (opt *options) measureGaps(ctx context.Context, w io.Writer, dir string) er
 	return nil
 }
 
-// grownUp is the minimum age of members when the leader stops, because members do not
+// grownUp is the minimum age of the members when the leader stops, because members do not
 // vote in their first 0.6 s.
 const grownUp = 2 * time.Second
 
@@ -80,7 +80,7 @@ func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap ti
 			return 0, err
 		}
 	}
-	s.lost = 0 // a follower might not have known the leader yet
+	s.lost = 0 // a follower might not have had a leader yet
 	taken := make(chan error, 1)
 	go func() { taken <- l.take(c.members[leader]) }()
 	last := time.Now()
@@ -104,14 +104,14 @@ func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap ti
 // the victim.
 type seeker struct {
 	*cluster
-	victim int // the member that goes
+	victim int // the member that is stopped
 	next   int // index of the next address to try
 	job    client.NewJob
 	lost   int // number of lost connections
 	conn   *client.Conn
 }
 
-// put puts one job at any member that accepts it.
+// put puts one job on any member that accepts it.
 func (s *seeker) put(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if s.conn == nil {

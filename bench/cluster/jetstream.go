@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	serveJetStream = "serve-jetstream" // this program with this argument is a JetStream server
+	serveJetStream = "serve-jetstream" // the argument that makes this program a JetStream server
 	members        = 3
 	stream         = "JOBS"
 	subject        = "jobs"
 )
 
-// A jetStream is three JetStream servers, each in its own process.
+// A jetStream contains three JetStream servers, each in its own process.
 type jetStream struct {
 	servers []*bench.Process
 	leader  string // the address of the stream's leader
@@ -36,7 +36,7 @@ type jetStream struct {
 
 func startJetStream(ctx context.Context, dir string) (*jetStream, error) {
 	j := new(jetStream)
-	var ports, routes []string // addresses for each other
+	var ports, routes []string // addresses for the other servers
 	for range members {
 		p, err := freeport.Reserve()
 		if err != nil {
@@ -64,7 +64,7 @@ func startJetStream(ctx context.Context, dir string) (*jetStream, error) {
 func serverName(i int) string { return fmt.Sprintf("n%d", i) }
 
 // runJetStream runs a JetStream server. Its arguments are its name, its ports for clients
-// and for other servers, the addresses of all, and its directory.
+// and for other servers, the addresses of all servers, and its directory.
 func runJetStream(args []string) error {
 	clients, err := strconv.Atoi(args[1])
 	others, othersErr := strconv.Atoi(args[2])
@@ -85,7 +85,7 @@ func runJetStream(args []string) error {
 	return nil
 }
 
-// create creates the stream when the servers have found each other.
+// create creates the stream when the servers are connected to each other.
 func (j *jetStream) create(ctx context.Context) error {
 	nc, err := nats.Connect("nats://"+j.servers[0].Addr, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {

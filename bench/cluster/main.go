@@ -92,8 +92,8 @@ type contender struct {
 	put  puts
 }
 
-// puts measures connections that put jobs, each after the acknowledgement of the previous
-// one.
+// A puts measures connections that put jobs, each after the acknowledgment of the
+// previous put.
 type puts func(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error)
 
 func pids(of ...*bench.Process) (all []int) {

@@ -3,8 +3,8 @@
 //
 //	go run ./compare [flags] A B
 //
-// A and B are the commands that start the servers. In them, {port} is a free port and
-// {dir} a new directory. A command without {port} gets the additional arguments -l
+// A and B are the commands that start the servers. In them, {port} is a free port, and
+// {dir} is a new directory. A command without {port} gets the additional arguments -l
 // 127.0.0.1 -p {port}:
 //
 //	compare -connections 50 beanstalkd bin/beanpole | tee new.txt
@@ -46,10 +46,10 @@ type options struct {
 	bench bench.Options
 	load  load.Options
 	suite string
-	only  *regexp.Regexp // nil: all
+	only  *regexp.Regexp // nil selects all
 
-	at        string // address of a server that runs
-	responder string // address
+	at        string // address of a running server
+	responder string // address of the responder
 }
 
 func main() {
@@ -57,7 +57,7 @@ func main() {
 	defer cancel()
 	var opt options
 	opt.define()
-	flag.Parse() // ends the process if it fails
+	flag.Parse() // exits the process on failure
 	err, code := opt.check(flag.Args()), 2
 	if err == nil {
 		err, code = opt.run(ctx, os.Stdout, os.Stderr), 1
@@ -140,7 +140,7 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return printResult(stdout, r)
 	}
 	o := opt.bench
-	o.Progress = func(experiment, server string, round int) { // show progress
+	o.Progress = func(experiment, server string, round int) { // shows the progress
 		fmt.Fprintf(stderr, "%s, round %d: %s\n", experiment, round, server)
 	}
 	self, err := os.Executable()

@@ -1,11 +1,11 @@
 // Command demo fills an empty server with the queue of a fictitious shop, and processes
-// jobs until it is stopped. The pictures in doc show this queue. It also serves to try
-// top and the console.
+// jobs until it is stopped. The pictures in doc show this queue. It is also useful for
+// trying top and the console.
 //
 //	demo ADDR
 //
-// Some tubes need attention: reports wait for workers that do not exist, and payments are
-// declined and buried.
+// Some tubes need attention: reports wait for workers, of which there are none, and
+// payments are declined and buried.
 package main
 
 import (
@@ -31,10 +31,10 @@ type tube struct {
 	name string
 	body func(n int) string
 
-	delayed, buried, ready int // at the beginning
+	delayed, buried, ready int // initial numbers of jobs
 
-	puts     float64 // a second, on average: they come and go in waves
-	burst    int     // jobs at once besides, each minute and a half
+	puts     float64 // average number per second, in waves
+	burst    int     // additional jobs at once, every 90 seconds
 	workers  int
 	work     time.Duration // duration of the work on a job
 	declined uint64        // one of this many jobs is buried; 0 means none
@@ -90,7 +90,7 @@ func main() {
 	}
 }
 
-// run fills the queue, and then puts and processes jobs until the context is done.
+// run fills the queue, and then puts and processes jobs until the context ends.
 func run(ctx context.Context, addr string) error {
 	pool, err := client.NewPool(addr, nil)
 	if err != nil {
@@ -125,7 +125,7 @@ func (t *tube) put(ctx context.Context, pool *client.Pool, n int, delay time.Dur
 	return err
 }
 
-// fill puts the initial jobs, first those to be buried.
+// fill puts the initial jobs, starting with the jobs to bury.
 func (t *tube) fill(ctx context.Context, pool *client.Pool) error {
 	for n := range t.buried + t.delayed + t.ready {
 		delay := time.Duration(0)
@@ -148,13 +148,13 @@ func (t *tube) fill(ctx context.Context, pool *client.Pool) error {
 	return nil
 }
 
-// produce puts jobs in waves, and sometimes many at once.
+// produce puts jobs in waves, and occasionally many at once.
 func (t *tube) produce(ctx context.Context, pool *client.Pool) error {
 	const step, burstEvery = 200 * time.Millisecond, 90 * time.Second
 	ticks := time.NewTicker(step)
 	defer ticks.Stop()
 	begin, phase := time.Now(), float64(len(t.name))
-	due := float64(t.burst) // at the next tick
+	due := float64(t.burst) // due in the next tick
 	n := 1000
 	for bursts := 1; ; {
 		select {

@@ -10,7 +10,7 @@ import (
 )
 
 // A crowd burdens a server without taking part in the load. It consists of tubes with one
-// job and of silent connections. The zero value is empty.
+// job each, and of silent connections. The zero value is empty.
 type crowd struct {
 	idle []*client.Conn
 }

@@ -1,6 +1,6 @@
-// Package load is a closed-loop load generator for servers of the beanstalk protocol.
-// Responder is a server that only answers; its throughput is the generator's limit.
-// Package bench compares servers.
+// Package load implements a closed-loop load generator for servers of the beanstalk
+// protocol. Responder is a server that only answers commands; its throughput is the
+// generator's limit. Package bench compares servers.
 //
 // # Measurements
 //
@@ -19,7 +19,7 @@
 // # Why the loop cannot hang
 //
 // On every connection, the number of reserves never exceeds the number of earlier puts.
-// The server executes the commands of a connection in order, so at any moment it has
+// The server executes the commands of a connection in order, so at any time, it has
 // executed at least as many puts as reserves. Therefore, a reserve always finds a job.
 //
 // # Overhead
@@ -27,7 +27,8 @@
 // One thread drives all connections with one epoll loop: one read and one write per batch
 // of replies, one epoll_wait for all ready connections, no allocation and no goroutine
 // switch. The same loop drives the responder. Run also reports the CPU time of the
-// generator: if that is near one core, the generator is the limit. It runs on Linux only.
+// generator: if it is close to that of one core, the generator is the limit. It runs on
+// Linux only.
 //
 // Start reading at session.go (a connection), then peer.go, loop.go and run.go.
 package load

@@ -21,7 +21,7 @@ type loop struct {
 	listener epoll.Socket
 	newPeer  func() peer // for accepted connections; nil without a listener
 
-	links []*link // by index; nil if free
+	links []*link // by index; nil if the index is free
 	free  []int   // indexes
 }
 
@@ -31,10 +31,10 @@ type link struct {
 	*buffers
 	sock  epoll.Socket
 	index int
-	full  bool // the socket took only a part of the last write
+	full  bool // whether the socket accepted only a part of the last write
 }
 
-// errHungUp reports that the server closed a connection.
+// errHungUp means that the server closed a connection.
 var errHungUp = errors.New("load: the server closed the connection")
 
 // newLoop returns a loop. The caller must close it.
@@ -59,7 +59,7 @@ func (l *loop) close() {
 	l.poll.Close()
 }
 
-// connect takes ownership of a connection, and lets its peer start.
+// connect takes ownership of a connection, and makes its peer start.
 func (l *loop) connect(nc net.Conn, p peer) error {
 	sock, err := epoll.Take(nc)
 	if err != nil {
@@ -68,7 +68,7 @@ func (l *loop) connect(nc net.Conn, p peer) error {
 	return l.add(sock, p)
 }
 
-// listen takes ownership of a TCP listener, and starts accepting connections.
+// listen takes ownership of a TCP listener, and starts to accept connections.
 func (l *loop) listen(nl net.Listener, newPeer func() peer) error {
 	sock, err := epoll.Take(nl)
 	if err != nil {
@@ -78,8 +78,8 @@ func (l *loop) listen(nl net.Listener, newPeer func() peer) error {
 	return l.poll.Add(sock, epoll.Listeners, epoll.Readable)
 }
 
-// run returns when ctx is done, when no connection is left and none can come, or with the
-// first error of a peer's ended.
+// run returns when ctx ends, when no connection is left and none can be opened, or with
+// the first error that a peer's ended returns.
 func (l *loop) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -90,7 +90,7 @@ func (l *loop) run(ctx context.Context) error {
 	})
 	defer func() {
 		if !cancel() {
-			<-woken // the poller must not be closed before
+			<-woken // the poller must not be closed earlier
 		}
 	}()
 	for ctx.Err() == nil && (l.newPeer != nil || len(l.free) < len(l.links)) {
@@ -114,7 +114,7 @@ func (l *loop) handle(ev epoll.Event) error {
 	return l.serve(k, ev.Events)
 }
 
-// accept accepts all waiting connections.
+// accept accepts all waiting clients.
 func (l *loop) accept() error {
 	for {
 		sock, _, err := l.listener.Accept()
@@ -125,7 +125,7 @@ func (l *loop) accept() error {
 		default:
 			return os.NewSyscallError("accept", err)
 		}
-		// Package net and the measured servers set this option as well.
+		// Package net and the measured servers also set this option.
 		if err := unix.SetsockoptInt(int(sock), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 			sock.Close()
 			return os.NewSyscallError("setsockopt", err)
@@ -136,7 +136,7 @@ func (l *loop) accept() error {
 	}
 }
 
-// add starts serving a connection.
+// add starts to serve a connection.
 func (l *loop) add(sock epoll.Socket, p peer) error {
 	k := &link{peer: p, buffers: p.bytes(), sock: sock, index: len(l.links)}
 	if n := len(l.free); n > 0 {
@@ -156,8 +156,8 @@ func (l *loop) add(sock epoll.Socket, p peer) error {
 	return l.send(k)
 }
 
-// serve reads once and answers at once. Another read would usually return nothing: a
-// closed loop has not sent new commands yet.
+// serve reads once and answers at once. Another read would usually return no data,
+// because a closed loop has not sent new commands yet.
 func (l *loop) serve(k *link, events epoll.Events) error {
 	if events == epoll.Writable {
 		return l.send(k)
@@ -206,7 +206,7 @@ func (l *loop) send(k *link) error {
 	return nil
 }
 
-// end closes a connection, and returns the result of its peer.
+// end closes a connection, and returns the result of its peer's ended.
 func (l *loop) end(k *link, err error) error {
 	k.sock.Close()
 	l.links[k.index] = nil

@@ -7,14 +7,14 @@ import (
 )
 
 // A numbering creates distinct bodies: each contains the number of its job. The sessions
-// of a run share it. Numbers start with the microseconds of the clock, so that they
-// differ from those of earlier runs, whose jobs can still be in the tube.
+// of a run share it. Numbers start with the current time in microseconds, so that they
+// differ from the numbers of earlier runs, whose jobs can still be in the tube.
 type numbering struct {
 	at   int // offset of the number in a body
 	last int64
 }
 
-const digits = 16 // digits of the microseconds since 1970, until 2286
+const digits = 16 // enough for microseconds since 1970 until 2286
 
 // newNumbering returns the body described by Options.Body.
 func newNumbering(template string) (body []byte, n *numbering) {

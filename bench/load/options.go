@@ -13,10 +13,10 @@ import (
 type Mix string
 
 const (
-	PutReserveDelete Mix = "put-reserve-delete" // put, reserve, delete the job received
-	Put              Mix = "put"                // put only: fills the tube
+	PutReserveDelete Mix = "put-reserve-delete" // put, reserve, and delete the reserved job
+	Put              Mix = "put"                // only put, which fills the tube
 	Drain            Mix = "drain"              // reserve and delete until the tube is empty
-	PutDelete        Mix = "put-delete"         // put, delete the job just put
+	PutDelete        Mix = "put-delete"         // put, and delete the same job
 )
 
 // Mixes contains all mixes.
@@ -40,26 +40,26 @@ type Options struct {
 	// means empty bodies.
 	BodySize int
 
-	// Body, if not empty, is the body of the jobs, in place of one of BodySize. Its first
-	// %, which is required, stands for the number of the job in sixteen digits, so that
-	// all bodies are distinct. It is invalid with Drain.
+	// Body, if not empty, is the body of the jobs, instead of a body of BodySize bytes.
+	// Its first %, which is required, is replaced by the number of the job in sixteen
+	// digits, so that all bodies are distinct. It is invalid with Drain.
 	Body string
 
-	// Duration is the measured time, after a warm-up of a tenth of it. If it is zero, the
-	// run lasts until Ops jobs are done, without a warm-up. One of the two must be set,
-	// except for a Drain, which lasts until the tubes are empty.
+	// Duration is the measured time. A warm-up of a tenth of it precedes. If it is zero,
+	// the run lasts until Ops jobs are done, without a warm-up. One of the two must be
+	// set, except for a Drain, which lasts until the tubes are empty.
 	Duration time.Duration
 
 	// Ops is the total number of jobs, divided among the connections. A job of
-	// PutReserveDelete is three commands. Zero means no limit.
+	// PutReserveDelete takes three commands. Zero means no limit.
 	Ops int64
 
 	// Backlog is the number of jobs that are put before the measurement. Drain removes
-	// them; the other mixes leave as many in the queue.
+	// them; with the other mixes, the queue contains the same number of jobs at the end.
 	Backlog int64
 
 	// Occupied is the number of additional tubes with one job each. The jobs are put
-	// before the run and stay afterwards.
+	// before the run and are not removed.
 	Occupied int
 
 	// Idle is the number of additional connections that are open and silent.
@@ -70,7 +70,7 @@ type Options struct {
 	Tube string
 
 	// PID is the server's process id, if it runs on this machine (Linux). Its CPU time
-	// and memory are then part of the result. Zero means unknown.
+	// and memory are then part of the result. Zero means that it is unknown.
 	PID int
 }
 

@@ -2,17 +2,17 @@ package load
 
 import "slices"
 
-// A peer is our end of a connection. It handles commands and replies, but no sockets: a
-// loop moves the bytes, and calls it from its goroutine.
+// A peer is this program's end of a connection. It handles commands and replies, but not
+// sockets: a loop transfers the bytes, and calls the peer from its goroutine.
 type peer interface {
-	// bytes returns the buffers of the connection, which are always the same.
+	// bytes returns the buffers of the connection. They are always the same.
 	bytes() *buffers
 
-	// received is called once before the first read, and then after each read. It
-	// processes the bytes.
+	// received processes the bytes that were read. It is called once before the first
+	// read, and then after each read.
 	received() error
 
-	// done reports whether the connection must be closed after everything is written.
+	// done reports whether the connection must be closed after all output is written.
 	done() bool
 
 	// ended is called after the connection was closed, with the error, or with nil if it

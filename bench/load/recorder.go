@@ -6,16 +6,17 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Recorder collects latencies. The latencies of one batch of replies are often equal,
-// so equal ones are recorded together.
+// A Recorder collects latencies. The latencies in a batch of replies are often equal, so
+// equal latencies are recorded together.
 type Recorder struct {
-	histogram *hdrhistogram.Histogram // ns
+	histogram *hdrhistogram.Histogram // in ns
 
-	latency int64 // of the last latencies, in ns
-	times   int64 // number of these that are not in the histogram yet
+	latency int64 // the last latency, in ns
+	times   int64 // number of times that it occurred and is not in the histogram yet
 }
 
-// maxLatency is the largest recorded latency, in ns. Longer ones count as maxLatency.
+// maxLatency is the largest recorded latency, in ns. Longer latencies count as
+// maxLatency.
 const maxLatency = int64(time.Minute)
 
 // NewRecorder returns a recorder for latencies from 100 ns to a minute with three
@@ -39,7 +40,7 @@ func (r *Recorder) flush() {
 	if r.times == 0 {
 		return
 	}
-	_ = r.histogram.RecordValues(r.latency, r.times) // it is within the histogram's range
+	_ = r.histogram.RecordValues(r.latency, r.times) // within the histogram's range
 	r.times = 0
 }
 

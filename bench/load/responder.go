@@ -12,16 +12,16 @@ import (
 // measures the limit of the generator, and the minimum cost of any server. It takes
 // ownership of l, which must be a TCP listener, and closes it.
 //
-// A tube is two counters: a put increments the number of ready jobs, a reserve decrements
-// it, and every job has the body of the last put. A delete always succeeds. Of the
-// watched tubes, only the last one counts. A reserve never waits.
+// A tube consists of a counter of ready jobs, which a put increments and a reserve
+// decrements, and a counter of ids. Every job has the body of the last put. A delete
+// always succeeds. Only the tube that was watched last is used. A reserve never waits.
 //
 // One thread serves all connections.
 func Responder(ctx context.Context, l net.Listener) error {
 	return newResponder().serve(ctx, l)
 }
 
-// A responder is the set of its tubes.
+// A responder contains the tubes of a Responder.
 type responder struct {
 	tubes map[string]*responderTube
 }

@@ -4,11 +4,11 @@ import "time"
 
 // A Result contains the measurements of a run.
 type Result struct {
-	Options Options // with defaults filled in
+	Options Options // with all defaults
 
-	Commands   int64 // replies received while measuring
+	Commands   int64 // number of replies received during the measurement
 	Elapsed    time.Duration
-	Throughput float64 // commands a second
+	Throughput float64 // commands per second
 	Latency    Latency
 
 	// GeneratorCPU is the CPU time used by this process, user and system, in steps of 10
@@ -18,7 +18,7 @@ type Result struct {
 	// CPU time of the server's process. It is 0 if Options.PID is 0 or the process cannot
 	// be read.
 	CPUPerCommand time.Duration
-	PeakRSS       int64 // bytes, since it started
+	PeakRSS       int64 // in bytes, since the server started
 
 }
 

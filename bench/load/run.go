@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// A phase is a part of a run. It only increases.
+// A phase is a part of a run. The phases follow in this order.
 type phase int32
 
 const (
-	warming   phase = iota // load, nothing counted
+	warming   phase = iota // load without counting
 	measuring              // replies are counted and timed
-	stopping               // no new jobs; running ones are finished
+	stopping               // no new jobs are started; running ones are completed
 )
 
 const (
-	// stopGrace is the maximum time that the server takes to answer the commands in
-	// flight at the end of a run.
+	// stopGrace is the maximum time for the server to answer the commands in flight at
+	// the end of a run.
 	stopGrace = 10 * time.Second
 
 	dialTimeout = 10 * time.Second
@@ -29,8 +29,8 @@ const (
 
 // A run is one execution of a load.
 //
-// Run's own goroutine conducts: it sleeps, changes the phase, and reads usage. The
-// goroutine of the loop does the work, and has ended when Run returns.
+// Run's own goroutine controls the run: it sleeps, changes the phase, and reads the
+// usage. The goroutine of the loop does the work, and has ended when Run returns.
 type run struct {
 	opt   Options
 	base  time.Time // origin of all times
@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	return r.result(sp), r.crowd.verify(ctx, &r.opt)
 }
 
-// newRun returns a run with the given complete options. The caller must call hangUp.
+// newRun returns a run. o must have all defaults. The caller must call hangUp.
 func newRun(o Options) *run {
 	return &run{opt: o, base: time.Now(), tally: tally{latencies: NewRecorder()}}
 }
@@ -86,7 +86,7 @@ func (r *run) hangUp() {
 	}
 }
 
-// fillBacklog puts the jobs of Options.Backlog.
+// fillBacklog puts Options.Backlog jobs.
 func (r *run) fillBacklog(ctx context.Context) error {
 	o := r.opt
 	if o.Backlog == 0 {
@@ -154,8 +154,8 @@ func (r *run) drive(ctx context.Context) error {
 
 // A mark is a snapshot at the start or the end of the measurement.
 type mark struct {
-	server, self Usage // self is this process
-	at           int64 // ns
+	server, self Usage // self is the usage of this process
+	at           int64 // in ns
 }
 
 func (r *run) mark() mark { return mark{UsageOf(r.opt.PID), UsageOf(os.Getpid()), r.now()} }
@@ -163,10 +163,10 @@ func (r *run) mark() mark { return mark{UsageOf(r.opt.PID), UsageOf(os.Getpid())
 // A span is the measured part of a run.
 type span struct {
 	from, to mark
-	whole    bool // the load ended normally: the last reply is the end
+	whole    bool // whether the load ended normally, so that the last reply is the end
 }
 
-// conduct leads the load through the phases and returns at its end.
+// conduct controls the phases of the load and returns at its end.
 func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (sp span, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -176,7 +176,7 @@ func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (s
 		r.phase.Store(int32(measuring))
 	}
 	warmup := r.opt.warmup()
-	if warmup == 0 { // every reply counts, from the first
+	if warmup == 0 { // every reply counts, starting with the first
 		measure()
 	}
 	go func() {
@@ -200,8 +200,8 @@ func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (s
 	return sp, err
 }
 
-// endsWithin waits up to d for the end and reports whether it has come. If d is 0, it
-// waits without a limit.
+// endsWithin waits up to d for ended to be closed, and reports whether it was closed. If
+// d is 0, it waits without a limit.
 func endsWithin(d time.Duration, ended <-chan struct{}) bool {
 	var alarm <-chan time.Time
 	if d > 0 {

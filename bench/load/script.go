@@ -11,8 +11,8 @@ type verdict uint8
 
 const (
 	unexpected verdict = iota // the reply does not belong to the command: the run has failed
-	uncounted                 // it did no work: TIMED_OUT at the end of a drain
-	counted                   // it counts as a command, and its latency is recorded
+	uncounted                 // the command did no work: TIMED_OUT at the end of a drain
+	counted                   // the reply counts, and its latency is recorded
 )
 
 // unlimited is a quota without a limit.
@@ -20,20 +20,20 @@ const unlimited = math.MaxInt64
 
 // A cycle selects the next command of a session by three rules in this order:
 //
-//	delete a job that we hold
-//	reserve one, if more were put than reserved (Drain: until TIMED_OUT)
-//	put one
+//	delete a held job
+//	reserve a job, if more were put than reserved (Drain: until TIMED_OUT)
+//	put a job
 //
 // With one command in flight, the result is put, reserve, delete, put, ... With more, the
 // three are interleaved as replies arrive. The package comment explains why no reserve
 // ever waits.
 type cycle struct {
 	mix   Mix
-	quota int64 // number of jobs still to start: puts, or reserves in Drain
+	quota int64 // number of jobs that can still be started: puts, or reserves in Drain
 
-	puts, reserves int64    // sent
+	puts, reserves int64    // numbers of sent commands
 	toDelete       []uint64 // ids to delete
-	empty          bool     // Drain: the tube has no more jobs
+	empty          bool     // set by Drain when the tube has no more jobs
 }
 
 // next returns the next command and, for a delete, the job. The zero Op means that no
@@ -94,7 +94,8 @@ func newSessions(o *Options) []*session {
 	return sessions
 }
 
-// quota returns the number of jobs of connection i, one of nearly equal parts of Ops.
+// quota returns the number of jobs of connection i. The connections get nearly equal
+// parts of Ops.
 func (o *Options) quota(i int) int64 {
 	if o.Ops <= 0 {
 		return unlimited

@@ -18,12 +18,13 @@ type session struct {
 	run    *run
 	conn   net.Conn // owned by the loop after join
 	script *cycle
-	put    []byte // the whole put command
+	put    []byte // the complete put command
 	body   []byte // expected content of every reserved job
 
-	numbers *numbering // nil: all bodies are equal
+	numbers *numbering // nil if all bodies are equal
 
-	// The commands in flight, a ring of capacity InFlight with the oldest at head.
+	// The commands in flight: a ring with the capacity InFlight, and the oldest command
+	// at head.
 	ring     []flight
 	head     int
 	inFlight int
@@ -34,7 +35,7 @@ type session struct {
 // A flight is a command without a reply.
 type flight struct {
 	op   wire.Op
-	sent int64 // ns
+	sent int64 // in ns
 }
 
 const (
@@ -53,7 +54,7 @@ func newSession(sc *cycle, window int, body []byte) *session {
 	}
 }
 
-// choose makes the connection use and watch only one tube, in one round trip.
+// choose makes the connection use and watch only the given tube, in one round trip.
 func (s *session) choose(tube string) error {
 	commands, n := wire.AppendCommand(wire.AppendCommand(nil, &wire.Command{Op: wire.Use, Tube: []byte(tube)}), &wire.Command{Op: wire.Watch, Tube: []byte(tube)}), 2
 	if tube != defaultTube {
@@ -99,8 +100,8 @@ func (s *session) done() bool { return s.inFlight == 0 }
 // ended implements peer. One failure ends the run.
 func (s *session) ended(err error) error { return err }
 
-// fill appends commands to out until InFlight commands are in flight, or the script has
-// none to send.
+// fill appends commands to out until InFlight commands are in flight or the script has no
+// command to send.
 func (s *session) fill(now int64, ph phase) {
 	for s.inFlight < len(s.ring) {
 		op, id := s.script.next(ph)
@@ -175,7 +176,7 @@ func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 	return nil
 }
 
-// wasPut reports whether a body is one of ours.
+// wasPut reports whether a job with this body was put by the run.
 func (s *session) wasPut(body []byte) bool {
 	if s.numbers != nil && len(body) == len(s.body) {
 		copy(s.body[s.numbers.at:][:digits], body[s.numbers.at:])
@@ -183,7 +184,7 @@ func (s *session) wasPut(body []byte) bool {
 	return bytes.Equal(body, s.body)
 }
 
-// firstLine quotes the start of a reply for an error message.
+// firstLine quotes the start of a reply, for an error message.
 func firstLine(raw []byte) string {
 	line, _, _ := bytes.Cut(raw, []byte{'\n'})
 	return fmt.Sprintf("%.60q", bytes.TrimRight(line, "\r"))

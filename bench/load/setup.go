@@ -16,7 +16,7 @@ var ErrTooSlow = errors.New("the server is too slow for this crowd")
 
 const (
 	setupLimit = 30 * time.Second
-	dialers    = 32 // connections being opened at a time
+	dialers    = 32 // maximum number of connections being opened at a time
 )
 
 // prepare executes a step of the preparation. If the step exceeds the limit, the error is
@@ -32,8 +32,8 @@ func prepare(ctx context.Context, step func(context.Context) error, progress fun
 }
 
 // prepareAll prepares n things, several at a time, until one fails. If the limit is
-// exceeded, the error contains the number of completed ones; done describes them, such as
-// "connections are open".
+// exceeded, the error contains the number of completed preparations. done describes them,
+// as in "connections are open".
 func prepareAll(ctx context.Context, n int, done string, one func(ctx context.Context, i int) error) error {
 	var count atomic.Int64
 	return prepare(ctx, func(ctx context.Context) error {

@@ -27,7 +27,7 @@ func ThreeDigits(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// Count formats 1234567.8 as 1,234,568.
+// Count formats a number with commas, such as 1,234,568 for 1234567.8.
 func Count[T int | int64 | float64](n T) string {
 	s := fmt.Sprintf("%.0f", math.Round(float64(n)))
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -9,8 +9,8 @@ import (
 // Usage contains the kernel's statistics of a process. The zero value means unknown.
 type Usage struct {
 	CPU     time.Duration // user and system time since the start of the process, in steps of 10 ms
-	RSS     int64         // bytes, now
-	PeakRSS int64         // bytes, since the process started
+	RSS     int64         // current value in bytes
+	PeakRSS int64         // peak in bytes since the process started
 }
 
 // UsageOf returns the usage of a process. It is zero if the process does not exist, there
@@ -38,5 +38,6 @@ func UsageOf(pid int) Usage {
 	}
 }
 
-// clockTick is the unit of CPU time in /proc. USER_HZ is 100 wherever Go runs on Linux.
+// clockTick is the unit of CPU time in /proc. USER_HZ is 100 on all Linux platforms that
+// Go supports.
 const clockTick = time.Second / 100

@@ -11,9 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// A chart is an SVG with groups of horizontal bars, which a browser shows as a picture.
-// Its own style sheet follows the reader's light or dark scheme, and it has no
-// background. Lengths are in pixels.
+// A chart is an SVG with groups of horizontal bars. Its style sheet follows the reader's
+// light or dark color scheme, and it has no background. Lengths are in pixels.
 type chart struct {
 	Title, Better string
 	Machine       string
@@ -25,15 +24,16 @@ type chart struct {
 	Axis   string
 }
 
-// A kind of bars, such as the bars of one server. Its class is in the style sheet.
+// A kind is a kind of bars, such as the bars of one server. Its class is defined in the
+// style sheet.
 type kind struct {
 	Class, Name string
 	Y           int
 
-	server string // in the names of benchmarks
+	server string // name of the server in benchmarks
 }
 
-// A group has a bar of each kind.
+// A group contains a bar of each kind.
 type group struct {
 	Label string
 	Bars  []bar
@@ -69,7 +69,7 @@ func (c *chart) draw(file string) error {
 	if err := page.Execute(&out, c); err != nil {
 		return err
 	}
-	return os.WriteFile(file, out.Bytes(), 0o644) // #nosec G306 G703 -- pictures are for everybody, in the directory that the user names
+	return os.WriteFile(file, out.Bytes(), 0o644) // pictures are public, and the user has named the directory
 }
 
 // place computes the positions of all elements.
@@ -121,7 +121,7 @@ func (b *bar) place(c *chart, i, y int, scale float64) {
 	}
 }
 
-// Describe returns a text alternative of the chart.
+// Describe returns a text alternative for the chart.
 func (c *chart) Describe() string {
 	var lines []string
 	for _, g := range c.Groups {

@@ -127,7 +127,7 @@ func (p *plot) chart(dir string) (*chart, error) {
 // read returns the values of a benchmark in a unit, by server, and a description of the
 // machine.
 func read(file, benchmark, unit string) (values map[string][]float64, machine string, err error) {
-	text, err := os.ReadFile(file) // #nosec G304 -- a file in the directory that the user names
+	text, err := os.ReadFile(file) // a file in the directory that the user has named
 	values = make(map[string][]float64)
 	prefix := "Benchmark" + strings.ReplaceAll(benchmark, " ", "_") + "/server="
 	for line := range strings.Lines(string(text)) {
@@ -149,7 +149,7 @@ func read(file, benchmark, unit string) (values map[string][]float64, machine st
 	return values, strings.TrimSuffix(machine, ", "), err
 }
 
-// A spread summarizes values. It is zero if there are none.
+// A spread summarizes values. It is zero if there are no values.
 type spread struct{ median, least, most float64 }
 
 func newSpread(values []float64) (s spread) {

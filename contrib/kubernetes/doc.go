@@ -1,3 +1,3 @@
-// Package kubernetes contains manifests, and a test that Kubernetes knows all their
-// fields and that the program accepts their commands and settings.
+// Package kubernetes contains manifests. Its tests check that Kubernetes supports all
+// their fields, and that the program accepts their commands and settings.
 package kubernetes

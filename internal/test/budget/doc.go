@@ -7,10 +7,10 @@
 //
 // # Counts
 //
-//   - Instructions in user mode, by valgrind: of the driver (driver/), which executes
+//   - Instructions in user mode, with valgrind: of the driver (driver/), which executes
 //     commands in conversation, broker, engine and journal in one goroutine, and of the
 //     server under the load of `beanpole bench` (instructions_test.go).
-//   - System calls of the server, by strace (syscalls_test.go).
+//   - System calls of the server, with strace (syscalls_test.go).
 //   - Allocations of the driver (driver/driver_test.go). Other packages have their own
 //     budgets, in tests with Alloc in their names. These tests always run; the other counts
 //     run only with -budget.count.
@@ -19,31 +19,31 @@
 //
 // # Method
 //
-// Each scenario runs twice, the second time with twice the commands. The count of a
-// command is the difference of the two runs, divided by the number of additional
+// Each scenario runs twice, the second time with twice the commands. The count for a
+// command is the difference between the two runs, divided by the number of additional
 // commands. So it does not include the cost of the start. If the count exceeds the
 // budget, both runs are repeated up to twice, and the smallest counts are used: other
-// processes, the Go scheduler and the times of input can only add to a run
+// processes, the Go scheduler and the timing of input can only increase a count
 // (count_test.go).
 //
-// The tool is cachegrind. Callgrind fails at the Go runtime's signals, and mistakes its
-// switches of stacks for calls. Two counts of the driver differ by about 0.1 %, with a
-// journal by 1 %. Garbage collection is off, because it would add to some runs only.
+// The tool is cachegrind. Callgrind fails on the Go runtime's signals, and mistakes stack
+// switches for calls. Two counts of the driver differ by about 0.1 %, or by 1 % with a
+// journal. Garbage collection is off, because it would add only to some runs.
 //
 // # The budgets
 //
 // The budgets are in testdata. There is one file for system calls, and a file of
 // instructions for each version of Go and each architecture, because compilers differ. A
 // line has a name, a count per command, and a tolerance in percent (table_test.go). If a
-// count is lower than the budget by more than the tolerance and 10 %, the test asks for a
+// count is lower than the budget by more than the tolerance and 10 %, the test requests a
 // lower budget.
 //
-// UPDATE=1 runs everything three times. It keeps the tolerances, which you edit by hand.
-// Commit the file with the change that affects a count, and explain an increase. With a
-// new version of Go, the test is skipped until UPDATE=1 has written its file. Then delete
-// the file of the old version.
+// UPDATE=1 runs each scenario three times. It keeps the tolerances, which you edit
+// manually. Commit the file with the change that affects a count, and explain an
+// increase. With a new version of Go, the test is skipped until UPDATE=1 has written its
+// file. Then delete the file of the old version.
 //
-// To profile instructions, run the driver by hand:
+// To profile instructions, run the driver directly:
 //
 //	go build ./internal/test/budget/driver
 //	valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=counts \

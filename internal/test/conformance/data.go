@@ -31,7 +31,7 @@ func (p *player) data(s *step, st *stream) (got []string, same bool) {
 	return g.render(), same
 }
 
-// compareNamed looks up the wanted keys among the received entries. The result keeps the
+// compareNamed looks up the wanted keys in the received entries. The result contains the
 // patterns that match.
 func compareNamed(want, received []entry) (got []entry, same bool) {
 	same = true
@@ -47,8 +47,8 @@ func compareNamed(want, received []entry) (got []entry, same bool) {
 	return got, same
 }
 
-// compareInOrder compares the entries in order, from the first. If whole is set, there
-// must be no further received entries.
+// compareInOrder compares the entries in order. If whole is true, there must be no
+// further received entries.
 func compareInOrder(want, received []entry, whole bool) (got []entry, same bool) {
 	same = len(received) == len(want) || !whole && len(received) > len(want)
 	for i, e := range received {

@@ -1,7 +1,7 @@
-// Package conformance tests servers of the beanstalk protocol with transcripts
-// that were recorded from the real beanstalkd.
+// Package conformance tests servers of the beanstalk protocol with transcripts that were
+// recorded from the real beanstalkd.
 //
-// A [Transcript] is a text file in testdata. It begins with its purpose. Then it lists
+// A [Transcript] is a text file in testdata. It starts with its purpose. Then it lists
 // the bytes that each connection sends and must receive. README.md documents the
 // language. The package imports no package of beanpole. It can test any server that it
 // can start:
@@ -10,8 +10,8 @@
 //		conformance.Run(t, conformance.Process{Path: "./myserver"}, conformance.Beanstalkd113)
 //	}
 //
-// With [RunInBubble], a server that runs inside the test process runs on fake
-// time; then a transcript that waits ten seconds takes no time.
+// With [RunInBubble], a server inside the test process uses fake time, so that a
+// transcript that waits ten seconds takes no time.
 //
 // Rules:
 //

@@ -21,17 +21,17 @@ const (
 	// quiet is the time for which "nothing arrives" listens.
 	quiet = 60 * time.Millisecond
 
-	// moment is the time in which the server can read the data of one connection before
-	// the conversation continues on another connection.
+	// moment is the time for the server to read the data of one connection before the
+	// conversation continues on another.
 	moment = 40 * time.Millisecond
 
-	// tick passes before each step. In real time it is negligible. In fake time, it
+	// tick is the pause before each step. It is negligible in real time. In fake time, it
 	// advances the clock between two commands.
 	tick = time.Millisecond
 )
 
-// Run plays every transcript, many at once, each with a new server. A transcript that
-// fails is played again alone, at most attempts times: a busy machine cannot keep the
+// Run plays every transcript, many at once, each with a new server. If a transcript
+// fails, it is repeated alone, up to attempts times: a busy machine cannot keep the
 // pauses of a transcript, and beanstalkd sometimes loses the timer of a connection that
 // only waits (its issues 262 and 380).
 func Run(t *testing.T, s Server, d Dialect) {
@@ -96,7 +96,7 @@ func (t *Transcript) Play(tb testing.TB, s Server, d Dialect) {
 	}
 }
 
-// try plays the transcript and returns the first difference as an error. The server runs
+// try plays the transcript, and returns the first difference as an error. The server runs
 // until the end of the test.
 func (t *Transcript) try(tb testing.TB, s Server, d Dialect) error {
 	tb.Helper()
@@ -135,7 +135,7 @@ type player struct {
 	in      Instance
 	dialect Dialect
 	streams map[string]*stream // open connections by name
-	current string             // the connection of the last step
+	current string             // connection of the last step
 }
 
 // play performs one step. For a reply it returns the received data, as lines of a
@@ -177,8 +177,7 @@ func (p *player) play(s *step) (got []string, same bool, err error) {
 	return nil, err == nil, err
 }
 
-// letRead waits for a moment if the server might not have read the data sent on the
-// connection.
+// letRead pauses if the server might not have read the data sent on the connection.
 func (p *player) letRead(conn string) {
 	if st := p.streams[conn]; st != nil && st.pending {
 		time.Sleep(moment)
@@ -292,7 +291,7 @@ func (p *player) close() {
 	}
 }
 
-// head returns the beginning of the step's line: the mark and the connection.
+// head returns the start of the step's line: the mark and the connection.
 func (s *step) head() string {
 	switch s.side {
 	case ours:

@@ -15,14 +15,14 @@ import (
 // A Process starts a server program, each time on a free port of 127.0.0.1.
 type Process struct {
 	Path string   // path of the program, which supports the flags of beanstalkd
-	Args []string // flags before those of a transcript
+	Args []string // flags that precede the flags of a transcript
 }
 
 // Start implements [Server].
 func (p Process) Start(tb testing.TB, args []string) Instance {
 	tb.Helper()
-	// Where a port cannot be reserved, another program can take it before the server
-	// binds it. The server then exits, and the next port is tried.
+	// If a port cannot be reserved, another program can take it before the server binds
+	// it. The server then exits, and the next port is tried.
 	var err error
 	for range 5 {
 		var in *processInstance
@@ -58,7 +58,7 @@ const (
 type processInstance struct {
 	addr string
 	*exectest.Process
-	first net.Conn // the connection that proved that the server runs; the first Dial returns it
+	first net.Conn // the connection that proved that the server is running; the first Dial returns it
 }
 
 func (p Process) start(args []string) (*processInstance, error) {
@@ -88,8 +88,8 @@ func (p Process) start(args []string) (*processInstance, error) {
 	return nil, fmt.Errorf("%s does not accept connections\n%s", p.Path, &in.Log)
 }
 
-// Dial first returns the connection of the start, so that total-connections counts only
-// the transcript's connections.
+// The first Dial returns the connection of the start, so that total-connections counts
+// only the transcript's connections.
 func (in *processInstance) Dial() (net.Conn, error) {
 	if nc := in.first; nc != nil {
 		in.first = nil

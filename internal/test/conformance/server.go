@@ -8,25 +8,26 @@ import (
 // A Server can be started for each transcript.
 type Server interface {
 	// Start returns a running server that has no jobs, has only the tube default, and
-	// accepts connections. The args are flags of beanstalkd other than -l and -p, for
-	// example -z 10. tb.Cleanup stops the server; a start that fails ends the test with
-	// tb.Fatal.
+	// accepts connections. args contains flags of beanstalkd other than -l and -p, for
+	// example -z 10. Start must stop the server with tb.Cleanup, and call tb.Fatal if the
+	// start fails.
 	Start(tb testing.TB, args []string) Instance
 }
 
 // An Instance is one running server.
 type Instance interface {
-	// Dial connects to the server. The connection must have buffers like a socket (64 KiB
-	// in each direction suffice) and a CloseWrite method for half-close.
+	// Dial connects to the server. The connection must have buffers like a socket's, of
+	// at least 64 KiB in each direction, and a CloseWrite method that half-closes it.
 	Dial() (net.Conn, error)
 
-	// Drain has the effect of SIGUSR1 on beanstalkd: from now on the server refuses jobs.
+	// Drain has the effect of SIGUSR1 on beanstalkd: from now on, the server rejects new
+	// jobs.
 	Drain() error
 }
 
-// A Dialect selects replies where servers are known to differ. All differences are listed
-// here and in the transcripts that contain a "differs:" or a "since" line. The player
-// normalizes nothing else.
+// A Dialect selects the replies in which servers are known to differ. All differences are
+// listed here, or in transcripts with a "differs:" or a "since" line. The player
+// normalizes no other differences.
 type Dialect struct {
 	// Ours selects the lines marked "ours" instead of those marked "real".
 	Ours bool
@@ -42,7 +43,7 @@ type Dialect struct {
 var (
 	Beanpole      = Dialect{Ours: true}
 	Beanstalkd113 = Dialect{}
-	Beanstalkd112 = Dialect{V112: true} // Debian's
+	Beanstalkd112 = Dialect{V112: true} // Debian's version
 	Beanpole112   = Dialect{Ours: true, V112: true}
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// errNothing reports that the expected data did not arrive in time. errClosed reports
-// that the server closed the connection first.
+// errNothing means that the expected data did not arrive in time. errClosed means that
+// the server closed the connection first.
 var (
 	errNothing = errors.New("nothing arrives")
 	errClosed  = errors.New("connection closed")
@@ -19,10 +19,10 @@ var (
 type stream struct {
 	conn net.Conn
 	in   chan []byte // data read by pump; closed at the end of the stream
-	buf  []byte      // data of in that no step has read yet
+	buf  []byte      // data from in that no step has read yet
 
-	// pending is set if data was sent and nothing was read since, so that the server
-	// might not have read the data yet.
+	// pending reports whether data was sent and none was read since, so that the server
+	// might not have read it yet.
 	pending bool
 }
 

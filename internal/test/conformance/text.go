@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// The escapes of a > or < line are \\ \r \n \t \xHH. In a reply, \* stands for a star,
+// The escapes in a > or < line are \\ \r \n \t \xHH. In a reply, \* is a literal star,
 // and a star without a backslash matches any bytes of the line.
 
-// unescape returns the bytes that the text of a > line stands for.
+// unescape returns the bytes for the text of a > line.
 func unescape(text string) ([]byte, error) {
 	var data []byte
 	for text != "" {
@@ -49,8 +49,8 @@ func unescapeByte(text string) (b byte, rest string, err error) {
 	return 0, "", fmt.Errorf("%q: unknown escape", text)
 }
 
-// escape is the inverse of unescape: it returns the text of a < line that
-// matches data and nothing else.
+// escape is the inverse of unescape: it returns the text of a < line that matches only
+// data.
 func escape(data []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(data); {
@@ -84,7 +84,7 @@ func escape(data []byte) string {
 
 // matches reports whether data matches the pattern of a < line.
 func matches(pattern string, data []byte) (bool, error) {
-	var literals [][]byte // between the stars
+	var literals [][]byte // the texts between the stars
 	var cur []byte
 	for text := pattern; text != ""; {
 		if text[0] == '*' {

@@ -13,12 +13,12 @@ import (
 //go:embed testdata/*.txt
 var files embed.FS
 
-// A Transcript is a conversation with a server, as README.md describes.
+// A Transcript is a conversation with a server; see README.md.
 type Transcript struct {
 	Name    string   // name of the file without .txt: CATEGORY-SUBJECT
 	About   string   // the sentences at the top of the file
 	Args    []string // flags of the server
-	Since   string   // "1.13" if older servers answer differently; otherwise ""
+	Since   string   // "1.13" if older servers reply differently; otherwise ""
 	Differs string   // the reason why beanpole intentionally differs from beanstalkd; "" if it does not
 
 	steps []step
@@ -42,7 +42,7 @@ const (
 	expectRaw              // exactly data
 	expectDict             // OK and a dictionary
 	expectList             // OK and a list
-	expectNone             // nothing arrives
+	expectNone             // no data arrives
 	expectEnd              // the server has closed the connection
 	open
 	closeConn
@@ -54,15 +54,15 @@ const (
 // A step is one line of the conversation, or an answer with the indented
 // lines below it.
 type step struct {
-	line    int // in the file, from 1
+	line    int // line number in the file, from 1
 	side    side
 	conn    string // empty for wait and drain
 	verb    verb
-	data    []byte        // of send and expectRaw
-	pattern string        // of expectLine, still escaped
-	entries []entry       // of expectDict and expectList
-	scope   scope         // of expectDict
-	pause   time.Duration // of wait
+	data    []byte        // for send and expectRaw
+	pattern string        // for expectLine, still escaped
+	entries []entry       // for expectDict and expectList
+	scope   scope         // for expectDict
+	pause   time.Duration // for wait
 }
 
 // scope defines how an expected dictionary must match: some entries, the first ones, or
@@ -70,12 +70,12 @@ type step struct {
 type scope string
 
 const (
-	named scope = ""       // these keys have these values; others may be there
+	named scope = ""       // these keys have these values; there can be others
 	first scope = " first" // these are the first keys, in this order
 	all   scope = " all"   // these are all keys, in this order
 )
 
-// An entry is a key with its value, or the name in a list.
+// An entry is a key with its value, or a name in a list.
 type entry struct{ key, value string }
 
 // Transcripts returns all transcripts of this package, by name.
@@ -200,7 +200,7 @@ func (t *Transcript) parseTalk(n int, m []string) error {
 	return err
 }
 
-// parseEntry reads an indented line, which belongs to the step before.
+// parseEntry reads an indented line, which belongs to the previous step.
 func (t *Transcript) parseEntry(text string) error {
 	if len(t.steps) == 0 {
 		return fmt.Errorf("an indented line belongs below an answer")

@@ -11,7 +11,7 @@ import (
 
 const module = "github.com/beanpole-mq/beanpole"
 
-// builtIn is the directory of Program's binary, or "" before it is built.
+// builtIn is the directory of Program's binary, or "" before the binary is built.
 var builtIn string
 
 // Program returns the path of the server's binary. It builds the binary once for all
@@ -34,9 +34,9 @@ func Main(m interface{ Run() int }) int {
 	return m.Run()
 }
 
-// Build builds the server for tests, including those of another module. It reads each
-// source file as a file of the test, so that go test does not reuse a cached result of an
-// older server.
+// Build builds the server for tests, including tests in another module. It reads each
+// source file within the test, so that go test does not reuse a cached result of an older
+// server.
 func Build(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

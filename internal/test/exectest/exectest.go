@@ -19,13 +19,13 @@ const Patience = 2 * time.Minute
 // A Process is a started program.
 type Process struct {
 	Cmd    *exec.Cmd
-	Log    Log           // its standard output and standard error
+	Log    Log           // the program's standard output and standard error
 	Exited chan struct{} // closed when the program has ended and Log is complete
 }
 
 // Start starts a program. Its output goes to Log, and to the writers already set in cmd.
-// Unless cmd has an environment, a beanpole serves no local admin socket, which would
-// stay in /run after a kill.
+// Unless cmd has an environment, a beanpole server serves no local admin socket, because
+// the socket would remain in /run after a kill.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.Env == nil {
 		cmd.Env = append(os.Environ(), "BEANPOLE_ADMIN_SOCKET=none")
@@ -83,19 +83,19 @@ func (p *Process) Wait() error {
 	return nil
 }
 
-// Stop requests the end of the program, as a service manager does, and waits for it.
+// Stop asks the program to stop, as a service manager does, and waits until it has ended.
 func (p *Process) Stop() error {
 	p.Cmd.Process.Signal(syscall.SIGTERM)
 	return p.Wait()
 }
 
-// Kill kills the program and waits for its end.
+// Kill kills the program and waits until it has ended.
 func (p *Process) Kill() {
 	p.Cmd.Process.Kill()
 	<-p.Exited
 }
 
-// A Log holds the output of programs, up to the last megabyte.
+// A Log contains the last megabyte of the output of programs.
 type Log struct {
 	mu   sync.Mutex
 	text []byte // complete lines

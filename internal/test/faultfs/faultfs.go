@@ -10,7 +10,7 @@
 //		…
 //	}
 //
-// Closing a file never fails, because a program could not react to that.
+// Closing a file never fails, because a program cannot react to such a failure.
 package faultfs
 
 import (
@@ -28,8 +28,8 @@ import (
 // An Op is an operation that can fail.
 type Op int
 
-// The operations, named after the methods of vfs.FS and vfs.File. Any stands for all of
-// them. Change stands for those that change data on the disk or make it durable.
+// The operations, named after the methods of vfs.FS and vfs.File. Any covers all of them.
+// Change covers those that change data on the disk or make it durable.
 const (
 	Any Op = iota
 	Change
@@ -86,11 +86,11 @@ func (h How) String() string { return [...]string{"Before", "After", "Short"}[h]
 // A Fault makes calls fail.
 type Fault struct {
 	Op     Op
-	Name   string // pattern of filepath.Match for the base of the file's name; "" matches all
-	N      int    // number of the failing call among the matching calls, from 1; 0 stands for 1
+	Name   string // pattern, as in filepath.Match, for the base of the file's name; "" matches all
+	N      int    // number of the failing call among the matching calls, from 1; 0 means 1
 	How    How
-	Sticky bool          // all calls from the n-th on fail
-	Err    syscall.Errno // 0 stands for EIO
+	Sticky bool          // whether all calls from the n-th on fail
+	Err    syscall.Errno // 0 means EIO
 }
 
 // An FS is a file system with faults.
@@ -136,8 +136,8 @@ func (f *FS) Fired() int {
 	return fired
 }
 
-// Seen returns the number of calls that the first fault has matched since the last Set. A
-// fault with an unreachable N counts calls.
+// Seen returns the number of calls that the first fault has matched since the last Set.
+// With an N that is never reached, a fault only counts calls.
 func (f *FS) Seen() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,8 +212,8 @@ func get[T any](f *FS, op Op, name string, call func() (T, error)) (T, error) {
 	return v, err
 }
 
-// open makes a call that opens a file. A call that fails After leaves no open handle, but
-// its effect on the disk remains.
+// open makes a call that opens a file. A call that fails with After leaves no open
+// handle, but its effect on the disk remains.
 func (f *FS) open(op Op, name string, call func(string) (vfs.File, error)) (vfs.File, error) {
 	base, err := get(f, op, name, func() (vfs.File, error) { return call(name) })
 	if err != nil {
@@ -307,7 +307,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 		}
 	}
 	if fault.How == After {
-		n = 0 // the caller must assume that nothing was written
+		n = 0 // the caller must assume that no bytes were written
 	}
 	return n, fault.err(Write, f.name)
 }

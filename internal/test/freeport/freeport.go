@@ -1,7 +1,7 @@
 // Package freeport finds TCP ports for servers that run as processes.
 //
-// Between the search for a free port and the server's bind, another server can take the
-// port. The test would then connect to the wrong server. Therefore, on Linux the port is
+// Between the search for a free port and the server's bind, another server could take the
+// port, and the test would connect to the wrong server. Therefore, on Linux, the port is
 // reserved until the server listens.
 package freeport
 
@@ -16,5 +16,5 @@ type Port struct {
 // String returns the number.
 func (p *Port) String() string { return strconv.Itoa(p.number) }
 
-// Release ends the reservation. Call it when the server listens or has failed.
+// Release ends the reservation. It must be called when the server listens or has failed.
 func (p *Port) Release() { p.release() }

@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// Reserve returns a port that was free a moment ago. Two sockets cannot share a port on
-// this system.
+// Reserve returns a port that was free at the time of the call. It cannot reserve the
+// port, because two sockets cannot share a port on this system.
 func Reserve() (*Port, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

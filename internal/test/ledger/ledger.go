@@ -1,6 +1,6 @@
-// Package ledger records the requests of a queue's clients and the replies. It detects
-// queues that contradict the replies: an acknowledged job is missing or exists twice, a
-// deleted job is back, two jobs have the same id, or a job was never put.
+// Package ledger records the requests of a queue's clients and the replies. It detects a
+// queue that contradicts the replies: an acknowledged job is missing or exists twice, a
+// deleted job exists again, two jobs have the same id, or a job was never put.
 //
 // A test records each put and each delete twice: when it is sent and when it is
 // acknowledged. A request that was sent and not acknowledged is in doubt: the queue can
@@ -16,25 +16,25 @@ import (
 	"sync"
 )
 
-// A Ledger identifies jobs by the test's keys, such as bodies that are all different. All
-// clients can call its methods at once. An id of 0 stands for an unknown id.
+// A Ledger identifies jobs by the test's keys, such as bodies that are all different. Its
+// methods are safe for concurrent use. An id of 0 means an unknown id.
 type Ledger[K comparable] struct {
 	mu     sync.Mutex
 	clock  uint64 // incremented by each record
 	jobs   map[K]*job
-	owners map[uint64]K // of all ids in use or used before
+	owners map[uint64]K // owners of all ids that are or were in use
 	wrong  error        // the first error
 
-	puts, deletes int // acknowledged
+	puts, deletes int // numbers of acknowledged puts and deletes
 }
 
-// A job is the clients' view of a job. Moments are values of clock; 0 stands for never.
+// A job is the clients' view of a job. Times are values of clock; 0 means never.
 type job struct {
 	id       uint64
-	put      uint64 // moment of the put's acknowledgement
-	deleting bool   // a delete was sent and might have been executed
-	deleted  uint64 // moment of a delete's acknowledgement
-	cleared  bool   // the job can be deleted at any time without a record
+	put      uint64 // time of the put's acknowledgment
+	deleting bool   // whether a delete was sent and might have been executed
+	deleted  uint64 // time of a delete's acknowledgment
+	cleared  bool   // whether the job can be deleted at any time without a record
 }
 
 // New returns a ledger without jobs.
@@ -42,8 +42,8 @@ func New[K comparable]() *Ledger[K] {
 	return &Ledger[K]{jobs: make(map[K]*job), owners: make(map[uint64]K)}
 }
 
-// Now returns the moment of the last record. A request sent now must reflect all replies
-// up to that moment.
+// Now returns the time of the last record. A request sent now must reflect all replies up
+// to that time.
 func (l *Ledger[K]) Now() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,7 @@ func (l *Ledger[K]) Inserted(key K, id uint64) {
 	l.failed(l.identify(key, id))
 }
 
-// Clear records that a later deletion of a job need not be recorded.
+// Clear records that the job can be deleted later without a record.
 func (l *Ledger[K]) Clear(key K) { l.change(key, func(j *job) { j.cleared = true }) }
 
 // Delete records that the delete of a job is sent.
@@ -121,14 +121,14 @@ func (l *Ledger[K]) Deleted(key K) {
 }
 
 // Shown records that a client received a job, for example by a reserve, in reply to a
-// request sent at a moment.
+// request sent at the time sent.
 func (l *Ledger[K]) Shown(key K, id, sent uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed(l.mayBe(key, id, sent))
 }
 
-// Check compares a whole queue, as keys and ids, with the replies before the moment sent.
+// Check compares a whole queue, as keys and ids, with the replies before the time sent.
 // It returns all contradictions, including those among earlier replies.
 func (l *Ledger[K]) Check(queue iter.Seq2[K, uint64], sent uint64) error {
 	l.mu.Lock()
@@ -150,8 +150,8 @@ func (l *Ledger[K]) Check(queue iter.Seq2[K, uint64], sent uint64) error {
 	return errors.Join(errs...)
 }
 
-// Restarted is [Ledger.Check] after the end of all connections. It resolves all doubts:
-// the contents of the queue show which requests were executed.
+// Restarted is [Ledger.Check] after the end of all connections. It resolves all doubts,
+// because the contents of the queue show which requests were executed.
 func (l *Ledger[K]) Restarted(queue iter.Seq2[K, uint64]) error {
 	ids := make(map[K]uint64)
 	err := l.Check(func(yield func(K, uint64) bool) {
@@ -193,8 +193,8 @@ func (l *Ledger[K]) change(key K, how func(*job)) {
 	}
 }
 
-// mayBe returns the reason why a reply to a request sent at a moment cannot contain a
-// job.
+// mayBe returns the reason why a reply to a request sent at the time sent cannot contain
+// a job, or nil.
 func (l *Ledger[K]) mayBe(key K, id, sent uint64) error {
 	j := l.jobs[key]
 	switch {
@@ -208,7 +208,7 @@ func (l *Ledger[K]) mayBe(key K, id, sent uint64) error {
 	return nil
 }
 
-// identify records the id of a job. It fails if another job has had the id.
+// identify records the id of a job. It fails if another job has or had the id.
 func (l *Ledger[K]) identify(key K, id uint64) error {
 	if id == 0 {
 		return nil
@@ -230,7 +230,7 @@ func (l *Ledger[K]) failed(err error) {
 	}
 }
 
-// name returns the beginning of a key, for messages.
+// name returns the start of a key, for messages.
 func name[K comparable](key K) string {
 	s := fmt.Sprint(key)
 	return fmt.Sprintf("job %q", s[:min(len(s), 40)])

@@ -8,7 +8,7 @@ import (
 const sectorSize = 512
 
 // A luck defines the share of unsynced data that survives a power cut. It is the same for
-// all files, so that the extremes (nothing, everything) occur.
+// all files, so that the extremes occur: no data survives, or all of it.
 type luck struct {
 	keep float64 // probability that a change is on the disk
 	torn float64 // probability that a sector is torn
@@ -42,9 +42,9 @@ func (l luck) names(rng *rand.Rand, d *dir) map[string]*inode {
 
 // contents draws the remaining contents of a file.
 //
-// Each sector is drawn independently: it reflects a prefix of the edits. A disk that
-// writes cached pages at any time behaves like this: within a sector, an older edit
-// cannot be missing where a newer edit is present.
+// Each sector is drawn independently and reflects a prefix of the edits. A disk that
+// writes cached pages at any time behaves in this way: within a sector, an older edit
+// cannot be missing if a newer edit is present.
 func (l luck) contents(rng *rand.Rand, n *inode) *inode {
 	size := int64(len(n.durable))
 	longest := size
@@ -69,7 +69,7 @@ func (l luck) contents(rng *rand.Rand, n *inode) *inode {
 	return after
 }
 
-// sector draws the sector of a file at off. On entry, sector has the durable bytes.
+// sector draws the sector of a file at off. On entry, sector contains the durable bytes.
 func (l luck) sector(rng *rand.Rand, n *inode, sector []byte, off int64) {
 	end := off + int64(len(sector))
 	for _, e := range n.pending {
@@ -89,7 +89,7 @@ func (l luck) sector(rng *rand.Rand, n *inode, sector []byte, off int64) {
 }
 
 // within returns the bytes that an edit writes within off..end, and their position
-// relative to off. change is nil if there are none.
+// relative to off. change is nil if there are no such bytes.
 func (e edit) within(off, end int64) (change []byte, at int64) {
 	if e.data == nil {
 		if e.size >= end {

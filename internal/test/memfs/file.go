@@ -8,12 +8,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-const blockSize = 4096 // unit of space, in bytes
+const blockSize = 4096 // unit of allocation, in bytes
 
 // An inode is a file, regardless of its names.
 type inode struct {
 	data      []byte
-	allocated []bool // by block: written or preallocated
+	allocated []bool // whether each block is written or preallocated
 	durable   []byte // data at the last sync
 	pending   []edit // changes of data since the last sync, in order
 
@@ -47,13 +47,13 @@ func (n *inode) note(e edit) {
 func (e edit) apply(data []byte) []byte {
 	if e.size <= int64(len(data)) {
 		if e.data == nil {
-			clear(data[e.size:]) // a later, longer file can contain these bytes again
+			clear(data[e.size:]) // a later, longer file must read zeros there
 			data = data[:e.size]
 		}
 	} else if e.size <= int64(cap(data)) {
 		data = data[:e.size]
 	} else {
-		shorter := data // append would make the race detector check all added bytes
+		shorter := data // with append, the race detector would check all added bytes
 		data = make([]byte, e.size, max(e.size, 2*int64(cap(shorter))))
 		copy(data, shorter)
 	}
@@ -69,7 +69,7 @@ func (n *inode) sync() {
 	n.pending = nil
 }
 
-// release frees the space of a file without names and handles.
+// release frees the space of a file if it has no names and no handles.
 func (fsys *FS) release(n *inode) {
 	if n.links == 0 && n.opens == 0 {
 		fsys.used -= n.blocks() * blockSize
@@ -123,7 +123,7 @@ type file struct {
 	closed   bool
 }
 
-// check returns an error if the file cannot be used. Callers hold fsys.mu.
+// check returns an error if the file cannot be used. The caller holds fsys.mu.
 func (f *file) check() error {
 	switch {
 	case f.fsys.cut:
@@ -153,7 +153,7 @@ func (f *file) do(op string, body func() error) error {
 }
 
 func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
-	var eof error // must not be wrapped
+	var eof error // io.EOF must not be wrapped
 	err = f.do("read", func() error {
 		if err := f.check(); err != nil {
 			return err

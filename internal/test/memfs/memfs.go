@@ -1,12 +1,12 @@
-// Package memfs is a file system in memory whose power can be cut.
+// Package memfs implements a file system in memory that simulates power failures.
 //
 //	fsys := memfs.New()
 //	fsys.CutAt(17)             // cut the power before the 17th operation that changes something
 //	work(fsys)                 // all later operations fail with ErrPowerCut
 //	after := fsys.Crash(rng)   // the contents of the disk at the next start
 //
-// [FS.Crash] can also be called at any moment on a running file system, without
-// disturbing it. The result is drawn from all states that package vfs allows:
+// [FS.Crash] can also be called at any time on a file system in use, without affecting
+// it. The result is drawn from all states that package vfs allows:
 //
 //   - Synced bytes, sizes and names are present.
 //   - Each sector of 512 bytes has one of its contents since the sync, sometimes torn
@@ -17,8 +17,8 @@
 // of 4096 bytes that were written or preallocated. A file that Truncate has grown uses no
 // space until it is written.
 //
-// Directories are durable when they are created: the package is for tests of files. Locks
-// apply within one FS only. Start reading at crash.go.
+// Directories are durable as soon as they are created, because the package is for tests
+// of files. Locks apply only within one FS. Start reading at crash.go.
 package memfs
 
 import (
@@ -44,9 +44,9 @@ type FS struct {
 	dirs  map[string]*dir
 	locks map[*inode]bool
 	limit int64 // in bytes; 0 means no limit
-	used  int64 // bytes of all blocks of all files that have a name or are open
-	ops   int   // operations that changed something, or tried to
-	cutAt int   // the power is cut before operation cutAt; 0 means never
+	used  int64 // total size of the blocks of all files that have a name or are open
+	ops   int   // number of operations that changed data or names, or tried to
+	cutAt int   // the power is cut before this operation; 0 means never
 	cut   bool
 }
 
@@ -108,22 +108,22 @@ func (fsys *FS) Ops() int {
 	return fsys.ops
 }
 
-// CutAt cuts the power before the n-th operation that [FS.Ops] counts. The first has
-// number 1.
+// CutAt cuts the power before the n-th operation that [FS.Ops] counts. The first
+// operation has number 1.
 func (fsys *FS) CutAt(n int) {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
 	fsys.cutAt = n
 }
 
-// Cut cuts the power now.
+// Cut cuts the power at once.
 func (fsys *FS) Cut() {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
 	fsys.cut = true
 }
 
-// change counts an operation that changes something. Callers hold mu.
+// change counts an operation that changes something. The caller holds mu.
 func (fsys *FS) change() error {
 	if fsys.cut {
 		return ErrPowerCut
@@ -136,7 +136,7 @@ func (fsys *FS) change() error {
 	return nil
 }
 
-// find returns the directory and the base of a name. Callers hold mu.
+// find returns the directory and the base of a name. The caller holds mu.
 func (fsys *FS) find(op, name string) (*dir, string, error) {
 	if fsys.cut {
 		return nil, "", pathError(op, name, ErrPowerCut)
@@ -149,7 +149,7 @@ func (fsys *FS) find(op, name string) (*dir, string, error) {
 	return d, base, nil
 }
 
-// inode returns the directory, the base of a name, and the file it names.
+// inode returns the directory and the base of a name, and its file.
 func (fsys *FS) inode(op, name string) (*dir, string, *inode, error) {
 	d, base, err := fsys.find(op, name)
 	if err != nil {
@@ -374,8 +374,8 @@ func (l *lock) Close() error {
 }
 
 // Crash returns the file system that the machine would find at its next start if the
-// power failed now. rng draws it; the same seed and operations give the same result. The
-// limit is kept; open files and locks are not.
+// power failed now. rng draws its contents: the same seed and operations give the same
+// result. The limit is kept, but open files and locks are not.
 func (fsys *FS) Crash(rng *rand.Rand) *FS {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -385,7 +385,7 @@ func (fsys *FS) Crash(rng *rand.Rand) *FS {
 	for _, path := range slices.Sorted(maps.Keys(fsys.dirs)) {
 		d := newDir()
 		names := luck.names(rng, fsys.dirs[path])
-		copies := make(map[*inode]*inode) // a file can have two names after a rename that is half durable
+		copies := make(map[*inode]*inode) // a file can have two names if only half of a rename is durable
 		for _, base := range slices.Sorted(maps.Keys(names)) {
 			n := names[base]
 			if copies[n] == nil {

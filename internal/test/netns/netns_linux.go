@@ -1,6 +1,6 @@
-// Package netns gives a test several machines, from the network's point of view:
-// namespaces with separate addresses. It does not change the real machine, and the test
-// does not need root.
+// Package netns provides a test with several simulated machines: network namespaces with
+// separate addresses. It does not change the real machine, and the test does not need
+// root.
 package netns
 
 import (
@@ -35,7 +35,7 @@ func Isolate(t *testing.T, try string, args ...string) error {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { w.CloseWithError(cmd.Wait()) }() // a nil error ends the reading
+	go func() { w.CloseWithError(cmd.Wait()) }() // a nil error ends the reading normally
 	lines := bufio.NewScanner(out)
 	for lines.Buffer(nil, 1<<20); lines.Scan(); {
 		t.Log(lines.Text())
@@ -74,12 +74,13 @@ func run(t *testing.T, program string, args ...string) {
 // A Host is a simulated machine.
 type Host struct {
 	t      *testing.T
-	Holder int // the id of a process in its namespace
+	Holder int // id of a process in its namespace
 	Addr   string
 }
 
-// NewHost makes a machine that exists until the end of the test. Its device eth0 has the
-// given address in a network with a prefix of bits, and is linked to the test's device.
+// NewHost creates a machine that exists until the end of the test. Its device eth0 has
+// the given address, with a network prefix of the given number of bits, and is linked to
+// the test's device.
 func NewHost(t *testing.T, device, addr string, bits int) *Host {
 	t.Helper()
 	holder := exec.Command("cat")
@@ -111,8 +112,8 @@ func (h *Host) IP(command string) {
 	run(h.t, program, args...)
 }
 
-// Command returns the command that runs a program on the machine. The process is the
-// program's own.
+// Command returns the command that runs a program on the machine. The command's process
+// becomes the program's process.
 func (h *Host) Command(program string, args ...string) (string, []string) {
 	return "nsenter", append([]string{"-t", strconv.Itoa(h.Holder), "-n", "--", program}, args...)
 }

@@ -1,7 +1,7 @@
 // Command night runs the long form of all tests, and the checks that "make test" leaves
 // out. "make night" calls it.
 //
-//	go run ./internal/test/night -hours 8                 everything
+//	go run ./internal/test/night -hours 8                 all parts
 //	go run ./internal/test/night -hours 1 -only journal   tests that a change of the journal can break
 //
 // Parts with a fixed length run first. The others (simulations and soak tests with new
@@ -37,7 +37,7 @@ const logs = "build/night"
 
 var notWord = regexp.MustCompile(`\W+`)
 
-// A night runs parts. It counts their runs.
+// A night runs parts and counts their runs.
 type night struct {
 	mu     sync.Mutex
 	runs   map[string]int
@@ -86,8 +86,8 @@ func run() error {
 	return nil
 }
 
-// share runs parts until the end, one per CPU at a time. Each part gets the same time, in
-// pieces of at most ten minutes.
+// share runs parts until the time end, one per CPU at a time. Each part gets the same
+// time, in pieces of at most ten minutes.
 func (n *night) share(parts []part, end time.Time) {
 	lanes := runtime.NumCPU()
 	for left := time.Until(end); len(parts) > 0 && left > 0; left = time.Until(end) {

@@ -12,7 +12,7 @@ import (
 
 // A part is a command that the night runs.
 type part struct {
-	area       string // area of the code whose changes this part checks
+	area       string // area of the code whose changes this part tests
 	name       string // name of the test or check
 	command    []string
 	lengthFlag string // flag for the duration, such as "-for"; empty if the length is fixed
@@ -20,7 +20,7 @@ type part struct {
 
 func (p part) String() string { return p.area + ": " + p.name }
 
-// once lists the parts with a fixed length, in their order.
+// once contains the parts with a fixed length, in the order in which they run.
 var once = []part{
 	{area: "systems", name: "macOS", command: env("GOOS=darwin", "go", "vet", "./...")},
 	{area: "systems", name: "FreeBSD", command: env("GOOS=freebsd", "go", "vet", "./...")},
@@ -55,13 +55,13 @@ var once = []part{
 	{area: "packages", name: "release", command: []string{"make", "release"}},
 }
 
-// last lists the parts that run after all others: our package replaces the package
-// beanstalkd, which other parts need.
+// last contains the parts that run after all others, because our package replaces the
+// package beanstalkd, which other parts need.
 var last = []part{
 	{area: "packages", name: "Debian and RPM", command: []string{"dist/package/test"}},
 }
 
-// long lists the tests that run for a given time.
+// long contains the tests that run for a given time.
 var long = []part{
 	timed("journal", "./internal/test/sim", "TestPower"),
 	timed("journal", "./internal/test/sim", "TestFullDisk"),

@@ -1,4 +1,4 @@
-// Package parallel runs tests that mostly wait at the same time.
+// Package parallel runs tests in parallel that mostly wait.
 package parallel
 
 import (
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// M runs tests. Up to Most of them run in parallel, unless the command line sets the
+// An M runs tests, up to Most of them in parallel unless the command line sets the
 // number. Most can exceed the number of processors, because the tests mostly wait.
 type M struct {
 	*testing.M

@@ -9,9 +9,9 @@
 //	go test ./internal/test/sim -run TestPower -for=10m       new seeds for 10 minutes
 //	go test ./internal/test/sim -run TestPower -seed=1234     a single seed, for example to repeat a failure
 //
-// [Each] runs a test with many seeds, [One] gives a test its only seed, [Rounds] counts
-// the rounds of a test with one seed, [Step] visits places, and [Find] finds planted
-// faults.
+// [Each] runs a test with many seeds, [One] provides the seed of a test with a single
+// seed, [Rounds] counts the rounds of such a test, [Step] selects places to visit, and
+// [Find] finds planted faults.
 package seeds
 
 import (
@@ -29,9 +29,9 @@ var (
 	limit = flag.Duration("for", 0, "`duration` of a random test (default counts seeds or rounds)")
 )
 
-// Each runs a subtest for each seed that failed before, then for usual new seeds, until
-// one fails. Flags can change the number, or select a single seed. It returns the number
-// of seeds.
+// Each runs a subtest for each seed that failed before, and then for usual new seeds,
+// until a subtest fails. Flags can change the number of new seeds, or select a single
+// seed. Each returns the number of seeds.
 //
 // Under the race detector, which slows simulations about tenfold, it runs a tenth of the
 // usual seeds.
@@ -48,8 +48,8 @@ func Each(t *testing.T, usual int, f func(t *testing.T, seed uint64), failed ...
 	return ran
 }
 
-// Enough reports whether a test has had the usual number of seeds. It must then have met
-// every event that it counts.
+// Enough reports whether a test has had the usual number of seeds. If so, every event
+// that the test counts must have occurred.
 func Enough(ran, usual int) bool { return *only == 0 && ran >= usual }
 
 // all returns the seeds of a test.
@@ -104,12 +104,13 @@ func rounds(usual int) iter.Seq[int] {
 	}
 }
 
-// Long reports whether a flag asks for more than the usual, or for a single seed.
+// Long reports whether a flag requests more than the usual number of seeds, or a single
+// seed.
 func Long() bool { return *only != 0 || *count > 0 || *limit > 0 }
 
-// Step returns the places that a test visits, such as places of a power cut: every
-// step-th from first on. Normally step is usual and first is random. If a flag asks for
-// more, the test visits all places.
+// Step selects the places that a test visits, such as the operations before which the
+// power fails: every step-th place, starting with first. Normally, step is usual and
+// first is random. If a flag requests more, the test visits all places.
 func Step(usual int) (first, step int) {
 	if Long() {
 		return 1, 1
@@ -117,8 +118,8 @@ func Step(usual int) (first, step int) {
 	return 1 + rand.IntN(usual), usual
 }
 
-// One returns the seed of a test with one seed. If the test fails, One logs the command
-// that repeats it.
+// One returns the seed of a test with a single seed. If the test fails, it logs the
+// command that repeats the test.
 func One(t testing.TB) uint64 {
 	seed := *only
 	if seed == 0 {
@@ -137,13 +138,13 @@ func again(t testing.TB, seed uint64) {
 	t.Logf("again with: -run '^%s$' -seed=%d", t.Name(), seed)
 }
 
-// draw returns a new seed. It is not 0, and short enough to be copied by hand.
+// draw returns a new seed. It is not 0, and short enough to be typed.
 func draw() uint64 { return uint64(rand.Uint32()) + 1 }
 
 // Find searches for a planted fault in the code under test. f returns the symptom that a
-// seed produces, or "". Find first tries the known seed. It then tries up to 2,000 new
-// seeds, if -seeds or -for is given or the known seed no longer produces the symptom. If
-// no seed does, the test fails, because its checks would prove nothing.
+// seed produces, or "". Find first tries the known seed. If that seed no longer produces
+// a symptom, or if -seeds or -for is given, it tries up to 2,000 new seeds. If no seed
+// produces a symptom, the test fails, because its checks would prove nothing.
 func Find(t *testing.T, known uint64, f func(t *testing.T, seed uint64) string) {
 	t.Helper()
 	seed, more := known, *count > 0 || *limit > 0

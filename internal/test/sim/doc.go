@@ -6,7 +6,7 @@
 //	go test ./internal/test/sim -run TestPower -for=10m    new seeds for 10 minutes
 //	go test ./internal/test/sim -run TestPower -seed=1234  a single seed, for example to repeat a failure
 //
-// # How it is checked
+// # Checks
 //
 // A recorder between the broker and the journal stores every Change (history_test.go).
 // The journal makes one promise: after a restart, the state results from a prefix of
@@ -14,7 +14,7 @@
 // the Changes on plain maps, without records, segments or cleaning. It reports the
 // prefix, or the difference. Then the run continues from that state.
 //
-// Where clients are also simulated, a ledger checks their replies (internal/test/ledger).
+// If a test also simulates clients, a ledger checks their replies (internal/test/ledger).
 //
 // # Faults
 //
@@ -22,7 +22,7 @@
 //     (power_test.go). clients_test.go adds clients and connections on simulated sockets
 //     (memnet.Kernel), and manager_test.go rights and commands other than put and reserve.
 //   - kill -9 and clean shutdowns.
-//   - Each file call fails, once or from then on, with or without its effect
+//   - Each file call fails, once or permanently, with or without its effect
 //     (fault_test.go).
 //   - Calls fail for a while, repeatedly, while short-lived clients connect
 //     (shortlived_test.go).
@@ -32,13 +32,13 @@
 //   - All of these at once, and lost files (storm_test.go).
 //
 // In addition, the same work gives the same replies with all options of the journal
-// (same_test.go). beanstalkd's files are adopted completely, wherever the adoption is
-// interrupted (adopt_test.go).
+// (same_test.go), and beanstalkd files are imported completely even if the import is
+// interrupted at any point (adopt_test.go).
 //
 // # Seeds
 //
-// A seed determines the whole run, and one processor runs it. Therefore a seed that fails
-// once fails again.
+// A seed determines the whole run, which uses a single processor. Therefore, a seed that
+// fails once fails again.
 //
 // Start reading at world_test.go.
 package sim

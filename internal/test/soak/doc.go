@@ -7,15 +7,15 @@
 //	   -seed=7 -soak.program=bin/beanpole                      with this seed and this binary
 //	go test ./internal/test/soak -run TestCrash -seeds=200     only kill -9 under load
 //
-// make night runs each for a while.
+// make night runs each of them for some time.
 //
 // # A life
 //
-// A life begins with a start on the journal of the previous life, with random options.
-// First an audit peeks at every known job and at some deleted jobs (group_linux_test.go).
-// Then clients come and go (clients_linux_test.go), and faults happen
-// (faults_linux_test.go): the process is stopped and continued, strace makes calls on
-// files fail, the disk is full (if a tmpfs can be mounted), descriptors run out, and
+// A life starts with the journal of the previous life and with random options. First, an
+// audit peeks at every known job and at some deleted jobs (group_linux_test.go). Then
+// clients connect and disconnect (clients_linux_test.go), and faults happen
+// (faults_linux_test.go): the process is stopped and continued, strace makes file calls
+// fail, the disk is full (if a tmpfs can be mounted), descriptors are exhausted, and
 // connections are abandoned. After each fault, commands must be acknowledged again. A
 // life ends with a kill under load, or with SIGTERM. Before SIGTERM, descriptors and
 // memory must be released; the program must exit with 0 and leave a valid journal.
@@ -25,7 +25,7 @@
 //
 // For each job, porcupine compares the requests and replies with a model of a queue
 // (history_linux_test.go). An acknowledged request was executed once. A request without a
-// reply was executed at any time after it was sent, or never. No id is used twice, a job
+// reply was executed at some time after it was sent, or never. No id is used twice, a job
 // keeps its body, the server counts as many jobs as the audit finds, and errors occur
 // only after a matching fault. internal/test/sim and internal/engine test the other
 // promises of a queue, such as order, times and priorities.
@@ -43,9 +43,9 @@
 //	   -faults='cut off|hears'                   only faults with a matching name
 //	   -cluster.old=/usr/bin/beanpole           also upgrade and downgrade members
 //
-// Where the system permits it, the test runs in its own namespaces, in which each member
-// has its own network (network_linux_test.go). This does not need root, but the programs
-// ip, nsenter and strace. The test skips impossible faults and logs the reason.
+// If the system permits it, the test runs in its own namespaces, in which each member has
+// its own network (network_linux_test.go). This requires the programs ip, nsenter and
+// strace, but not root. The test skips impossible faults and logs the reason.
 //
 // # Seeds
 //

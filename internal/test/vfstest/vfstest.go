@@ -1,10 +1,10 @@
-// Package vfstest specifies the behavior of a vfs.FS by tests. The tests of an
-// implementation run them:
+// Package vfstest contains tests that specify the behavior of a vfs.FS. Each
+// implementation runs them in its own tests:
 //
 //	vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return vfs.OS, t.TempDir() })
 //
-// Only package memfs specifies the state after a power cut: a test cannot cut the power
-// of a real disk.
+// Only package memfs has tests for the state after a power failure, because a test cannot
+// cut the power of a real disk.
 package vfstest
 
 import (
@@ -58,7 +58,8 @@ func create(t *testing.T, fsys vfs.FS, name, content string) vfs.File {
 	return f
 }
 
-// content reads a whole file. It checks that both methods return the same size.
+// content returns the contents of a file. It checks that both ways of getting the size
+// agree.
 func content(t *testing.T, fsys vfs.FS, name string) string {
 	t.Helper()
 	f, err := fsys.Open(name)
@@ -223,7 +224,7 @@ func testNames(t *testing.T, fsys vfs.FS, dir string) {
 	}
 }
 
-// A file that is removed or renamed stays usable through its handles.
+// A removed or renamed file is still usable through its handles.
 func testRemoveOpen(t *testing.T, fsys vfs.FS, dir string) {
 	name := filepath.Join(dir, "a")
 	f := create(t, fsys, name, "abc")

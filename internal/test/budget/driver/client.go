@@ -14,11 +14,11 @@ import (
 // settings.
 var shared = conversation.Shared{MaxJobSize: wire.DefaultMaxBody}
 
-// The replies to batches whose jobs all exist.
+// batchDeleted and batchReserved are the replies to batches whose jobs all exist.
 var batchDeleted, batchReserved = []byte("DELETED_BATCH 10 0\r\n"), []byte("RESERVED_BATCH 10\r\n")
 
-// A client is a connection of the server without a socket: it drives a
-// conversation, as the event loops do.
+// A client is a connection to the server without a socket. It drives a conversation, as
+// the event loops do.
 type client struct {
 	conversation.Conversation
 	queue  *queue
@@ -48,7 +48,7 @@ func (c *client) send(in []byte) {
 
 // turn runs a turn for the batch and reads the replies.
 func (c *client) turn() {
-	if settled, err := c.caller.Start(nil); err != nil || !settled { // nothing syncs
+	if settled, err := c.caller.Start(nil); err != nil || !settled { // syncs are off
 		panic(fmt.Sprintf("driver: a turn is settled: %v, %v", settled, err))
 	}
 	c.batch.TurnOver()
@@ -57,8 +57,8 @@ func (c *client) turn() {
 	c.batch.Reset()
 }
 
-// read reads the replies in place of a socket. It detects failures by an underscore: no
-// successful reply of a scenario has one, except replies to batches.
+// read takes the replies in place of a socket. It recognizes failures by an underscore,
+// because no successful reply in a scenario contains one, except for replies to batches.
 func (c *client) read() {
 	for c.State() == conversation.Writing {
 		out := c.Output()

@@ -1,6 +1,6 @@
 // Command driver executes commands without sockets, garbage collection, or a moving
 // clock, and with one goroutine. So an instruction counter counts the same number in each
-// run. Package budget runs it. For a profiler, run it by hand:
+// run. Package budget runs it. For a profiler, run it directly:
 //
 //	go build ./internal/test/budget/driver
 //	./driver -list
@@ -9,8 +9,9 @@
 // A command passes through the same code as in the server: a conversation, a turn of the
 // broker, the engine, and the journal if there is one (client.go). Only the event loop
 // and its sockets are missing; other tests count them with the whole server. The client's
-// commands are prepared in advance, and only their numbers change (script.go). A command
-// that fails panics, so that no failure is measured. Start reading at scenarios.go.
+// commands are prepared in advance, and only the numbers in them change (script.go). If a
+// command fails, the driver panics, so that no failure is measured. Start reading at
+// scenarios.go.
 package main
 
 import (

@@ -13,14 +13,14 @@ import (
 
 const (
 	bodySize = 64   // bytes
-	ttr      = 3600 // seconds: longer than any run
+	ttr      = 3600 // seconds; longer than any run
 )
 
 // A queue is a server without sockets.
 type queue struct {
 	*broker.Broker
 	dir string       // directory of the journal
-	now atomic.Int64 // in ns; advanced by hand, and read by the broker's timer
+	now atomic.Int64 // in ns; advanced explicitly, and read by the broker's timer
 	id  uint64       // id of the last job put
 }
 
@@ -38,8 +38,8 @@ func newQueue(dir string, segmentSize int64) *queue {
 	return q
 }
 
-// open opens the journal in a directory. It leaves syncs to the system: they cost time
-// but no instructions.
+// open opens the journal in a directory. It leaves syncs to the system, because they cost
+// time but no instructions.
 func open(dir string, segmentSize int64) (*journal.Journal, *engine.Engine) {
 	j := journal.New(journal.Options{Sync: -1, SegmentSize: segmentSize, Epoch: int64(time.Hour)})
 	e := engine.New(engine.Options{Logged: true, Admit: j.Admit})
@@ -49,7 +49,7 @@ func open(dir string, segmentSize int64) (*journal.Journal, *engine.Engine) {
 }
 
 // fill puts jobs with different bodies. The function tube returns the tube of each job.
-// Its turns are no larger than a client's.
+// The turns are no larger than a client's turns.
 func (q *queue) fill(jobs int, spec engine.Spec, tube func(i int) string) {
 	const turn = 100
 	spec.TTR = ttr

@@ -11,12 +11,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A scenario is an operation to count. All its runs cost the same, except the first few,
-// in which buffers grow.
+// A scenario is an operation to count. All executions cost the same, except the first
+// few, in which buffers grow.
 type scenario struct {
 	name       string
-	operations int   // per run; enough to make the first ones negligible
-	commands   int   // per operation; or another unit of the budget
+	operations int   // per run; enough that the first ones are negligible
+	commands   int   // per operation, or another unit of the budget
 	segment    int64 // size of the journal's segments in bytes; 0 means no journal
 
 	// prepare prepares the queue and returns the operation.
@@ -48,7 +48,7 @@ var scenarios = append(withPolicies(), []scenario{
 	}},
 	{"put-reserve-delete-want", 10000, 3, memory, wanting},
 	{"caps-want", 10000, 2, memory, capsWant},
-	{"put-reserve-batch-delete-batch", 2000, 10, memory, batches}, // a job is the command
+	{"put-reserve-batch-delete-batch", 2000, 10, memory, batches}, // the unit is a job
 	{"another-of-10000-tubes", 10000, 6, memory, anotherTube},
 	{"delayed-100000-behind", 10000, 3, memory, delayed},
 	{"ttr-runs-out", 10000, 1, memory, timeout},
@@ -59,14 +59,15 @@ var scenarios = append(withPolicies(), []scenario{
 	{"journal-put-reserve-delete", 10000, 3, largeSegment, jobLife},
 	{"journal-reserve-bury-kick", 10000, 3, largeSegment, buryKick},
 	{"journal-cleaning", 20000, 3, smallSegment, func(q *queue) func() {
-		q.fill(20000, engine.Spec{Pri: 1}, inDefault) // keeps it busy all the time
+		q.fill(20000, engine.Spec{Pri: 1}, inDefault) // keeps the cleaner busy all the time
 		return jobLife(q)
 	}},
 	{"journal-put-reserve-batch-delete-batch", 2000, 10, largeSegment, batches},
 	{"replay", 2, replayed, largeSegment, replay},
 }...)
 
-// policies are compared with a queue without policies. None of them has an effect.
+// policies contains policies without an effect, whose cost is compared with a queue
+// without policies.
 var policies = map[string]*engine.Policy{
 	"attempts":     {MaxAttempts: 10, MaxTimeouts: 10, MaxReleases: 10},
 	"retry":        {RetryDelay: int64(time.Second), RetryMax: int64(time.Hour), RetryFactor: 2, RetryOn: engine.Timeout | engine.Lost},
@@ -189,7 +190,7 @@ func appendPut(dst []byte, delay uint32) []byte {
 }
 
 // anotherTube puts, reserves and deletes a job in a tube that the client has not used or
-// watched before. A delayed job in each tube keeps the tubes.
+// watched before. A delayed job in each tube keeps the tubes alive.
 func anotherTube(q *queue) func() {
 	const tubes = 10000
 	q.fill(tubes, engine.Spec{Delay: 1 << 31}, func(i int) string { return tubeName(firstTube + i) })
@@ -206,13 +207,13 @@ func anotherTube(q *queue) func() {
 	return func() {
 		q.pass(time.Microsecond)
 		q.id++
-		k = (k + 7919) % tubes // not its neighbour
+		k = (k + 7919) % tubes // not the next tube
 		c.send(s.with(q.id, firstTube+k))
 	}
 }
 
-// delayed puts a job with a delay. It becomes ready in the tick of the next operation,
-// which reserves it. Many other jobs stay delayed.
+// delayed puts a job with a delay. The job becomes ready in the tick of the next
+// operation, which reserves it. Many other jobs stay delayed.
 func delayed(q *queue) func() {
 	q.fill(100000, engine.Spec{Delay: 1 << 31}, inDefault)
 	c := newClient(q)
@@ -229,7 +230,7 @@ func delayed(q *queue) func() {
 	}
 }
 
-// timeout reserves a job whose TTR ends before the tick of the next operation.
+// timeout reserves a job whose TTR expires before the tick of the next operation.
 func timeout(q *queue) func() {
 	c := newClient(q)
 	c.send(appendPut(nil, 0))

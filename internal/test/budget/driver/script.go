@@ -6,7 +6,7 @@ import (
 
 const (
 	firstID   = 1_000_000_000 // first id of a scenario, so that all ids have ten digits
-	firstTube = 10_000        // so that all numbers of tubes have five digits
+	firstTube = 10_000        // so that all tube numbers have five digits
 )
 
 // A script contains the commands of an operation. Only digits change between operations,
@@ -17,8 +17,8 @@ type script struct {
 	tubes []int // offsets of tube numbers
 }
 
-// newScript returns a script. write writes its commands for a job and a tube; newScript
-// compares outputs of write to find the digits.
+// newScript returns a script. write appends its commands for a job and a tube. newScript
+// compares outputs of write to find the digits that change.
 func newScript(write func(dst []byte, id uint64, tube string) []byte) *script {
 	text := write(nil, 1111111111, tubeName(11111))
 	return &script{

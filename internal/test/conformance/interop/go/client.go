@@ -11,7 +11,8 @@ import (
 	"github.com/beanstalkd/go-beanstalk"
 )
 
-// clientChecks runs the life of a job with go-beanstalk. Each check has its own tube.
+// clientChecks returns checks of the life of a job with go-beanstalk. Each check has its
+// own tube.
 func clientChecks(addr string) []check {
 	life := []struct {
 		name string
@@ -64,8 +65,8 @@ func clientChecks(addr string) []check {
 type session struct {
 	addr string
 	p, w *beanstalk.Conn
-	tube *beanstalk.Tube    // of p
-	set  *beanstalk.TubeSet // of w
+	tube *beanstalk.Tube    // the tube of p
+	set  *beanstalk.TubeSet // the tubes of w
 }
 
 func newSession(addr, tube string) (*session, error) {
@@ -83,12 +84,13 @@ func newSession(addr, tube string) (*session, error) {
 func (s *session) put(body string, pri uint32, delay, ttr time.Duration) uint64 {
 	id, err := s.tube.Put([]byte(body), pri, delay, ttr)
 	if err != nil {
-		return 0 // the check will miss the job
+		return 0 // the check will not find the job
 	}
 	return id
 }
 
-// reserved compares the next job of the worker; an empty body means none.
+// reserved checks the body of the worker's next job. An empty body means that there must
+// be no job.
 func (s *session) reserved(timeout time.Duration, want string) error {
 	_, body, err := s.set.Reserve(timeout)
 	if want == "" {
@@ -100,7 +102,7 @@ func (s *session) reserved(timeout time.Duration, want string) error {
 	return equal("body", string(body), want)
 }
 
-// job compares entries of stats-job, given as key=value.
+// job checks entries of stats-job, given as key=value.
 func (s *session) job(id uint64, want ...string) error {
 	got, err := s.p.StatsJob(id)
 	if err != nil {
@@ -269,7 +271,7 @@ func notFound(s *session) error {
 	for _, err := range []error{job, s.p.Delete(1 << 60), s.p.Release(1<<60, 0, 0), s.p.Bury(1<<60, 0), s.p.Touch(1 << 60)} {
 		errs = append(errs, refused(err, beanstalk.ErrNotFound))
 	}
-	if tube != nil { // Stats does not use the tube, so the tube can be missing on the server
+	if tube != nil { // Stats does not use the tube, so the tube need not exist on the server
 		errs = append(errs, refused(tube, beanstalk.ErrNotFound))
 	}
 	return errors.Join(errs...)

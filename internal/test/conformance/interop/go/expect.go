@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// expectChecks test the replies on which clients and tools rely. Each check is a
-// conversation on one connection.
+// expectChecks returns checks of the replies on which clients and tools rely. Each check
+// is a conversation on one connection.
 func expectChecks(addr string) []check {
 	talk := func(lines ...string) func() error {
 		return func() error { return converse("tcp", addr, lines...) }
@@ -37,7 +37,7 @@ func expectChecks(addr string) []check {
 		}},
 		{"strings in stats are quoted (since 1.13)", func() error { return statsMatch(addr, "platform", `".+"`) }},
 		{"stats count closed connections", func() error {
-			time.Sleep(20 * time.Millisecond) // for connections of earlier checks
+			time.Sleep(20 * time.Millisecond) // waits for the connections of earlier checks to end
 			before, err := stat(addr, "current-connections")
 			for range 5 {
 				c, err := net.Dial("tcp", addr)
@@ -78,8 +78,8 @@ func expectChecks(addr string) []check {
 	}
 }
 
-// converse sends and expects lines in turn. An empty line to send sends nothing, and an
-// empty reply expects nothing yet.
+// converse alternately sends a line and expects a reply. An empty line is not sent, and
+// an empty reply is not awaited.
 func converse(network, addr string, lines ...string) error {
 	nc, err := net.DialTimeout(network, addr, 5*time.Second)
 	if err != nil {
@@ -108,8 +108,8 @@ func converse(network, addr string, lines ...string) error {
 	return nil
 }
 
-// data sends a command, after others with replies of one line, and returns the data of
-// its reply.
+// data sends a command, after other commands whose replies have one line, and returns the
+// data of its reply.
 func data(addr, command string, before ...string) (string, error) {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -166,7 +166,7 @@ func statsMatch(addr, key, pattern string) error {
 	return err
 }
 
-// start starts a beanpole server. The caller stops it with its Process.
+// start starts a beanpole server. The caller must stop its Process.
 func start(args ...string) (*exec.Cmd, error) {
 	cmd := exec.Command(os.Getenv("SERVER"), args...)
 	cmd.Stderr = io.Discard
@@ -206,7 +206,7 @@ func staleSocket() error {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "socket")
-	for range 2 { // the second server finds the files of the killed first one
+	for range 2 { // the second server finds the files of the first, which was killed
 		cmd, err := start("-l", "unix:"+path)
 		if err != nil {
 			return err

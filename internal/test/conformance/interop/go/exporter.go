@@ -21,7 +21,8 @@ type kedaStats struct {
 	JobsDelayed  int64 `mapstructure:"current-jobs-delayed"`
 }
 
-// scalerChecks behave like KEDA's scaler: they use go-beanstalk and one connection.
+// scalerChecks returns checks that behave like KEDA's scaler: they use go-beanstalk and
+// one connection.
 func scalerChecks(addr string) []check {
 	var c *beanstalk.Conn
 	decode := func(tube string) (s kedaStats, err error) {
@@ -49,15 +50,15 @@ func scalerChecks(addr string) []check {
 			if _, err := decode("gone"); !errors.Is(err, beanstalk.ErrNotFound) {
 				return fmt.Errorf("got %w, want not found", err)
 			}
-			_, err := decode("mail") // the connection can still be used
+			_, err := decode("mail") // the connection is still usable
 			return err
 		}},
 	}
 }
 
-// exporterChecks behave like the Prometheus exporters of davidtannock and messagebird,
-// both named beanstalkd_exporter. They request stats, list-tubes, and stats-tube for each
-// tube.
+// exporterChecks returns checks that behave like the Prometheus exporters of davidtannock
+// and messagebird, both named beanstalkd_exporter. They request stats, list-tubes, and
+// stats-tube for each tube.
 func exporterChecks(addr string) []check {
 	ask := func() (server map[string]string, tubes map[string]map[string]string, err error) {
 		c, err := beanstalk.Dial("tcp", addr)

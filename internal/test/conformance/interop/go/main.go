@@ -1,10 +1,10 @@
-// Command interop runs Go programs that use a beanstalk server, at $ADDR:
+// Command interop runs Go clients against a beanstalk server at $ADDR:
 //
 //	interop client    go-beanstalk through the whole life of a job
 //	interop monitor   requests and parsers of Telegraf, KEDA and Prometheus exporters
 //	interop expect    replies on which clients and tools rely
 //
-// "expect" also starts servers from the program $SERVER, and drains and stops them.
+// "expect" also starts, drains and stops servers of the program $SERVER.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v2"
 )
 
-// serverStats has the types with which monitors read the values of stats.
+// serverStats has the types that monitors use for the values of stats.
 type serverStats struct {
 	Urgent    int     `yaml:"current-jobs-urgent"`
 	Ready     int     `yaml:"current-jobs-ready"`
@@ -57,7 +57,7 @@ type tubeStats struct {
 }
 
 func monitorChecks(addr string) []check {
-	// The monitor has one long-lived connection, like Telegraf's.
+	// Like Telegraf, the monitor keeps one connection open.
 	conn, dialErr := textproto.Dial("tcp", addr)
 	ask := func(commands ...string) ([][]byte, error) {
 		if dialErr != nil {
@@ -152,7 +152,7 @@ func monitorChecks(addr string) []check {
 	return slices.Concat(checks, scalerChecks(addr), exporterChecks(addr))
 }
 
-// only returns the entries of data for which the struct has fields. So the strict parser
+// only returns the entries in data for which the struct has fields. So the strict parser
 // checks their types and ignores the other entries.
 func only(data []byte, s serverStats) []byte {
 	known, _ := yaml.Marshal(s)

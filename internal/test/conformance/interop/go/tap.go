@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// A check checks one requirement. It returns an error if the requirement is not met.
+// A check is a test of one requirement. It returns an error if the requirement is not
+// met.
 type check struct {
 	name string
 	run  func() error
@@ -23,7 +24,7 @@ func report(client string, checks []check) {
 	}
 }
 
-// equal returns an error unless the values print the same.
+// equal returns an error unless the values have the same printed form.
 func equal(what string, got, want any) error {
 	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
 		return fmt.Errorf("%s: got %.200s, want %.200s", what, g, w)
