@@ -58,18 +58,6 @@ func (o *Connection) GivenToken() string {
 	return cmp.Or(o.Token, o.url.Token, os.Getenv("BEANPOLE_TOKEN"))
 }
 
-// Proof returns the means of authentication: "token", "certificate", or "" if there is
-// none.
-func (o *Connection) Proof() string {
-	switch {
-	case o.GivenToken() != "":
-		return "token"
-	case o.Certs.Cert != "":
-		return "certificate"
-	}
-	return ""
-}
-
 // Encrypted reports whether the connection uses TLS.
 func (o *Connection) Encrypted() bool { return o.url.TLS != nil || o.tlsFlags() }
 

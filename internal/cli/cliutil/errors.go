@@ -80,8 +80,10 @@ func (o *Connection) words(e *client.Error) string {
 		return fmt.Sprintf("there is no tube %s at %s", e.Tube, e.Addr)
 	case errors.Is(e, client.ErrInvalid), errors.Is(e, client.ErrTimedOut):
 		return e.Err.Error()
+	case errors.Is(e, client.ErrUnauthorized) && e.Verb == "connect":
+		return e.Addr + " rejects the token of --token or BEANPOLE_TOKEN"
 	case errors.Is(e, client.ErrUnauthorized):
-		return o.refused(e)
+		return fmt.Sprintf("%s refuses %s: the token (--token, BEANPOLE_TOKEN) or certificate (--tls-cert) is missing or lacks the right", e.Addr, command(e))
 	case errors.Is(e, client.ErrUnknownCommand) && e.Verb == "connect":
 		return e.Addr + " does not support tokens: leave out --token and BEANPOLE_TOKEN"
 	case errors.Is(e, client.ErrDisconnected):
@@ -102,17 +104,6 @@ var replies = []struct {
 }{
 	{client.ErrDraining, "DRAINING"}, {client.ErrJobTooBig, "JOB_TOO_BIG"}, {client.ErrBuried, "BURIED"}, {client.ErrOutOfMemory, "OUT_OF_MEMORY; 'beanpole attention' reports limits and the disk"},
 	{client.ErrInternal, "INTERNAL_ERROR"}, {client.ErrUnknownCommand, "UNKNOWN_COMMAND"}, {client.ErrBadFormat, "BAD_FORMAT"},
-}
-
-// refused describes an error about rights.
-func (o *Connection) refused(e *client.Error) string {
-	switch {
-	case e.Verb == "connect":
-		return e.Addr + " rejects the token of --token or BEANPOLE_TOKEN"
-	case o.Proof() == "":
-		return fmt.Sprintf("%s refuses %s without a token (--token, BEANPOLE_TOKEN) or certificate (--tls-cert)", e.Addr, command(e))
-	}
-	return fmt.Sprintf("%s refuses %s: the rights of this %s are not sufficient", e.Addr, command(e), o.Proof())
 }
 
 // command returns the command that failed, with its job or tube.
@@ -149,14 +140,7 @@ func (o *Connection) disconnected(e *client.Error) string {
 	case isTimeout(e) && e.Verb == "connect" && o.Encrypted():
 		return e.Addr + " does not answer in TLS; if it does not speak TLS, leave out the --tls options"
 	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
-		text := e.Addr + " has closed the connection; its log has the reason"
-		switch {
-		case !o.Encrypted():
-			text += " (a server that expects TLS needs --tls; a member of a cluster needs a leader)"
-		case e.Verb == "connect":
-			text += "; if it does not speak TLS, leave out the --tls options"
-		}
-		return text
+		return e.Addr + " has closed the connection; its log has the reason (check the --tls options; a member of a cluster needs a leader)"
 	}
 	return e.Error()
 }

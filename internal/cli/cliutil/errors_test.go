@@ -62,7 +62,7 @@ func TestWordsOfTLS(t *testing.T) {
 		name, want string
 		opt        Connection
 	}{
-		{"without TLS", "a server that expects TLS needs --tls", Connection{Addr: secured}},
+		{"without TLS", "check the --tls options", Connection{Addr: secured}},
 		{"TLS to a server without", "does not speak TLS: leave out the --tls options", Connection{Addr: plain, TLS: true}},
 		{"TLS to a server that does not reply", "does not answer in TLS", Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
 		{"an unknown authority", "trust one with --tls-ca", Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},

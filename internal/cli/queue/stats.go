@@ -2,14 +2,13 @@ package queue
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
@@ -85,14 +84,5 @@ func (s *session) printStats(all map[string]string) error {
 		return s.PrintJSON(numbered(all))
 	}
 	keys := slices.Sorted(maps.Keys(all))
-	width := 0
-	for _, k := range keys {
-		width = max(width, len(k))
-	}
-	for _, k := range keys {
-		if _, err := fmt.Fprintf(s.Out, "%-*s  %s\n", width, k, printable([]byte(strings.Trim(all[k], `"`)))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cliutil.PrintRows(s.Out, "KEY VALUE", keys, func(key *string) []any { return []any{*key, all[*key]} })
 }

@@ -16,7 +16,7 @@ func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		return m, tea.Quit
 	case m.ask != nil:
 		return m.answer(k)
-	case m.filter.typing:
+	case m.typing:
 		return m.typeFilter(k)
 	case m.help: // any other key closes it
 		m.help = false
@@ -46,13 +46,10 @@ func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		m.sortNext(1)
 	case "left":
 		m.sortNext(len(columns) - 1)
-	case "r":
-		m.reverse = !m.reverse
-		m.arrange()
 	case "/":
-		m.filter.typing = true
+		m.typing = true
 	case "esc":
-		m.filter = line{}
+		m.filter = ""
 		m.arrange()
 	default:
 		return m.tubeKey(k.String())
@@ -169,11 +166,14 @@ func (m model) answer(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 func (m model) typeFilter(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k.String() {
 	case "enter":
-		m.filter.typing = false
+		m.typing = false
 	case "esc":
-		m.filter = line{}
+		m.filter, m.typing = "", false
+	case "backspace":
+		runes := []rune(m.filter)
+		m.filter = string(runes[:max(len(runes)-1, 0)])
 	default:
-		m.filter.key(k)
+		m.filter += k.Text
 	}
 	m.arrange()
 	return m, nil

@@ -67,8 +67,8 @@ type model struct {
 	first    *Snapshot // first snapshot of the view
 	began    map[string]*Tube
 	sort     int // index in columns
-	reverse  bool
-	filter   line
+	filter   string
+	typing   bool   // whether keys edit the filter
 	shown    []Tube // tubes that match the filter, sorted
 	selected string // name of the tube under the cursor
 	cursor   int    // its index in shown
@@ -155,11 +155,6 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.look != nil && m.look.tube == msg.tube && op.IdleStates[m.look.state] == msg.state {
 			m.look.text = msg.text
 		}
-	case tea.PasteMsg:
-		if m.filter.typing {
-			m.filter.add(msg.Content)
-			m.arrange()
-		}
 	case tea.KeyPressMsg:
 		return m.key(msg)
 	}
@@ -222,16 +217,12 @@ func (m *model) compare(s *Snapshot) {
 func (m *model) arrange() {
 	m.shown = m.shown[:0:0]
 	for _, t := range m.snap.Tubes {
-		if strings.Contains(t.Name, m.filter.text) {
+		if strings.Contains(t.Name, m.filter) {
 			m.shown = append(m.shown, t)
 		}
 	}
 	slices.SortFunc(m.shown, func(a, b Tube) int {
-		order := cmp.Or(columns[m.sort].less(&a, &b), strings.Compare(a.Name, b.Name))
-		if m.reverse {
-			return -order
-		}
-		return order
+		return cmp.Or(columns[m.sort].less(&a, &b), strings.Compare(a.Name, b.Name))
 	})
 	if i := slices.IndexFunc(m.shown, func(t Tube) bool { return t.Name == m.selected }); i >= 0 {
 		m.cursor = i

@@ -103,8 +103,6 @@ func TestKeys(t *testing.T) {
 	s.wait("TUBE")
 	s.press("\x1b[D") // left: by the last
 	s.wait("vDELAYED")
-	s.press("r")
-	s.wait("^DELAYED")
 	s.press("q")
 	if err := <-s.ended; err != nil {
 		t.Error(err)

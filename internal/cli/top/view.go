@@ -28,7 +28,7 @@ var (
 
 // helpLines contains the explanation of the keys and the columns.
 var helpLines = strings.Split(`up, down, k, j, page up, page down, g, G   move
-left, right   sort by another column      r   reverse the order
+left, right   sort by another column
 /             show tubes whose name has a text; esc: all
 enter         look at the next ready, delayed or buried job
 p             pause the tube for an hour, or end its pause
@@ -145,8 +145,8 @@ func (m *model) foot() string {
 	switch {
 	case m.ask != nil:
 		return bold.Styled(m.ask.text)
-	case m.filter.typing:
-		return "filter: " + m.filter.text + "_"
+	case m.typing:
+		return "filter: " + m.filter + "_"
 	case m.note.failed:
 		return alarming.Styled(m.note.text)
 	case m.note.text != "":
@@ -157,8 +157,8 @@ func (m *model) foot() string {
 		return faint.Styled("any key: back")
 	case m.look != nil:
 		return faint.Styled("left, right: another state   any other key: back")
-	case m.filter.text != "":
-		return faint.Styled("filter: " + m.filter.text + " (/ changes it, esc ends it)   ?: help   q: quit")
+	case m.filter != "":
+		return faint.Styled("filter: " + m.filter + " (/ changes it, esc ends it)   ?: help   q: quit")
 	}
 	if t := m.current(); t != nil && len(t.found) > 0 {
 		return bold.Styled(t.Name+": "+t.found[0].Text) + faint.Styled("   "+keys)
@@ -205,12 +205,10 @@ func (m *model) tubeLines() []string {
 // that column.
 func (m *model) title(c int) string {
 	mark := ""
-	switch {
-	case c == m.sort && m.reverse:
-		mark = "^"
-	case c == m.sort:
+	switch c {
+	case m.sort:
 		mark = "v"
-	case c == byAttention:
+	case byAttention:
 		mark = " "
 	}
 	return mark + columns[c].title
