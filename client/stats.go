@@ -59,41 +59,8 @@ type ServerStats struct {
 	Server        string `stats:"server"`
 	ServerVersion string `stats:"server-version"`
 
-	// Only beanpole sends these values. Counts are since the start.
-	MaxConnections               uint64 `stats:"max-connections"`
-	BuffersMemory                uint64 `stats:"buffers-memory"`    // pending input and replies, in bytes
-	ClosedForMemory              uint64 `stats:"closed-for-memory"` // connections closed to limit this memory
-	RejectedConnectionsOfAddress uint64 `stats:"rejected-connections-of-address"`
-	RefusedConnections           uint64 `stats:"refused-connections"` // from other networks, or with a failed handshake
-	RefusedCommands              uint64 `stats:"refused-commands"`    // answered [ErrUnauthorized]
-	Processors                   uint64 `stats:"processors"`          // CPUs that the server uses
-
-	// ConnectionsFull reports whether there are MaxConnections connections, so that new
-	// clients wait.
-	ConnectionsFull bool `stats:"connections-full"`
-
-	// Refusals because of the server's limits.
-	RefusedByMaxMemory  uint64 `stats:"refused-by-max-memory"`  // jobs
-	RefusedByTubeLimit  uint64 `stats:"refused-by-tube-limit"`  // jobs
-	RefusedByMaxTubes   uint64 `stats:"refused-by-max-tubes"`   // new tubes
-	RefusedByMaxWatched uint64 `stats:"refused-by-max-watched"` // refused watches
-
-	// Numbers of policy actions.
-	PolicyExhausted uint64 `stats:"policy-exhausted"` // exhausted jobs
-	PolicyRetried   uint64 `stats:"policy-retried"`   // jobs delayed before their next attempt
-	PolicyExpired   uint64 `stats:"policy-expired"`   // expired jobs
-	PolicySkipped   uint64 `stats:"policy-skipped"`   // policy actions skipped for lack of space
-
-	PolicyDeduplicated uint64 `stats:"policy-deduplicated"` // puts of duplicates
-
-	// Only servers with a journal send these values.
-	JournalHealth    string `stats:"journal-health"`     // "ok", or the problem
-	JournalBytes     uint64 `stats:"journal-bytes"`      // size of the journal
-	JournalLiveBytes uint64 `stats:"journal-live-bytes"` // size of the journal after a rewrite
-	JournalSegments  uint64 `stats:"journal-segments"`   // files with records
-
-	// All contains every entry that the server sent, including those without a field, by
-	// its key on the wire. Quotes around strings are removed.
+	// All contains every entry that the server sent, by its key on the wire: also those
+	// that only beanpole sends, such as journal-health. Quotes around strings are removed.
 	All map[string]string
 }
 

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,7 +9,6 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/exit"
-	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 const reserveLong = `Reserve the next job of the tubes, print it, and then delete, bury or release it. The
@@ -19,7 +17,6 @@ reservation counts as an attempt of the job; 'beanpole peek' shows a job without
 func newReserve() *cobra.Command {
 	var opt struct {
 		timeout              time.Duration
-		count                int
 		remove, bury, giveIt bool
 		delay                time.Duration
 	}
@@ -43,45 +40,33 @@ func newReserve() *cobra.Command {
 		if opt.timeout >= 0 {
 			reserve = func(ctx context.Context) (*client.Job, error) { return s.Conn.ReserveTimeout(ctx, opt.timeout) }
 		}
-		for n := range opt.count {
-			j, err := reserve(ctx)
-			if errors.Is(err, client.ErrTimedOut) && n > 0 {
-				return nil // the tubes are empty now
-			}
-			if err != nil {
-				return err
-			}
-			st, err := j.Stats(ctx)
-			if err != nil {
-				return err
-			}
-			if err := s.printJob(newJob(j.ID, j.Body, st)); err != nil {
-				return err
-			}
-			if err := s.Out.Flush(); err != nil { // before the job is deleted
-				return err
-			}
-			switch {
-			case opt.remove:
-				err = j.Delete(ctx)
-			case opt.bury:
-				err = s.Conn.Bury(ctx, j.ID, st.Priority)
-			case opt.giveIt:
-				err = s.Conn.Release(ctx, j.ID, st.Priority, opt.delay)
-			}
-			if err != nil {
-				return err
-			}
+		j, err := reserve(ctx)
+		if err != nil {
+			return err
 		}
-		return nil
+		st, err := j.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.printJob(newJob(j.ID, j.Body, st)); err != nil {
+			return err
+		}
+		if err := s.Out.Flush(); err != nil { // before the job is deleted
+			return err
+		}
+		switch {
+		case opt.remove:
+			return j.Delete(ctx)
+		case opt.bury:
+			return s.Conn.Bury(ctx, j.ID, st.Priority)
+		}
+		return s.Conn.Release(ctx, j.ID, st.Priority, opt.delay)
 	})
 	cmd.Long = reserveLong
 	cmd.Example = "  beanpole reserve mail --delete\n  beanpole reserve mail --timeout 5s --release --delay 1m"
 	f := cmd.Flags()
 	s.defineTube(cmd, "reserve from `TUBES`, in addition to the arguments")
 	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait at most this `TIME` for a job; 0 does not wait\n(default unlimited)")
-	opt.count = 1
-	f.FuncP("count", "n", "reserve `N` jobs, one after the other (default 1)", flags.IntoCount(&opt.count, "the number of jobs"))
 	f.BoolVar(&opt.remove, "delete", false, "delete the job after printing it")
 	f.BoolVar(&opt.bury, "bury", false, "bury the job")
 	f.BoolVar(&opt.giveIt, "release", false, "release the job")
