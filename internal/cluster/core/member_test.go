@@ -13,19 +13,65 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
+// A machine has a member's disk, log and core.
+type machine struct {
+	id   uint64
+	opt  raftlog.Options
+	disk *memfs.FS
+	log  *raftlog.Log
+	core *Core
+}
+
+// create creates the log of a new member.
+func (m *machine) create(conf *raftpb.ConfState, index uint64) error {
+	m.disk = memfs.New()
+	err := errors.Join(m.disk.Mkdir("d"), m.open())
+	if err == nil {
+		err = errors.Join(m.log.SetMembership(raftlog.Membership{Roles: conf, RolesIndex: index}), m.log.Sync())
+	}
+	return err
+}
+
+func (m *machine) open() (err error) {
+	m.log, err = raftlog.Open(m.disk, "d", m.opt)
+	return err
+}
+
+// start starts a core. The journal has the entries up to mark.
+func (m *machine) start(name uint64, mark raftlog.Position) error {
+	var err error
+	if !m.log.Has(mark) {
+		err = m.log.Cut(mark)
+	}
+	if err = errors.Join(err, m.log.Start(name), m.log.Sync()); err == nil {
+		m.core, err = New(m.log, Options{ID: m.id, Applied: mark})
+	}
+	return err
+}
+
+// append writes the data that the core wants to be written, and returns the responses.
+func (m *machine) append(writes []Write) (responses []*raftpb.Message, restored bool, err error) {
+	for _, w := range writes {
+		if at := w.Snapshot.GetMetadata(); at != nil {
+			restored = true
+			err = errors.Join(err, m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, raftlog.Membership{Roles: at.GetConfState(), RolesIndex: at.GetIndex()}))
+		}
+		err = errors.Join(err, m.log.Append(w.Hard, w.Entries))
+		responses = append(responses, w.Responses...)
+	}
+	return responses, restored, err
+}
+
 // A member is a process and its machine.
 type member struct {
+	machine
 	sim    *simulation
-	id     uint64
 	life   int // number of starts; events of an earlier life are dropped
 	up     bool
 	paused int64 // time until which it is paused
 	rate   float64
 	base   int64 // offset of its clock
 
-	disk    *memfs.FS
-	log     *raftlog.Log
-	core    *Core
 	applied []change // the journal: the applied changes, in order
 	synced  int      // number of changes in applied that survive a crash
 	doneAt  int64    // time at which the last Apply is done
@@ -99,13 +145,6 @@ func (m *member) do(delay int64, what func()) {
 	m.sim.after(delay, again)
 }
 
-// open opens the log.
-func (m *member) open() {
-	var err error
-	m.log, err = raftlog.Open(m.disk, "d", raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: m.sim.rng.Uint64() | 1})
-	m.sim.must(err)
-}
-
 // boot starts the process. The log must be open.
 func (m *member) boot() {
 	sim := m.sim
@@ -118,16 +157,11 @@ func (m *member) boot() {
 	}
 	if !m.log.Has(mark) {
 		m.synced = len(m.applied) // the journal must not lose changes that the log will not contain
-		sim.must(m.log.Cut(mark))
 	}
-	sim.must(m.log.Start(sim.rng.Uint64()))
-	sim.must(m.log.Sync())
-	c, err := New(m.log, Options{ID: m.id, Applied: mark})
-	sim.must(err)
+	sim.must(m.start(sim.rng.Uint64(), mark))
 	if sim.fault == "a vote just after a start" {
-		c.ticks = 1000
+		m.core.ticks = 1000
 	}
-	m.core = c
 	m.rebuild()
 	m.do(sim.rng.Int64N(60*ms), m.tick)
 }
@@ -197,16 +231,8 @@ func (m *member) write() {
 	}
 	batch := m.writes
 	m.writes, m.writing = nil, true
-	var responses []*raftpb.Message
-	restored := false
-	for _, b := range batch {
-		if b.Snapshot != nil {
-			m.restore(b.Snapshot)
-			restored = true
-		}
-		m.sim.must(m.log.Append(b.Hard, b.Entries))
-		responses = append(responses, b.Responses...)
-	}
+	responses, restored, err := m.append(batch)
+	m.sim.must(err)
 	if m.early(responses) {
 		responses = nil
 	}
@@ -415,7 +441,8 @@ func (m *member) restart() {
 	if m.up || m.gone {
 		return
 	}
-	m.open()
+	m.opt.LogID = m.sim.rng.Uint64() | 1
+	m.sim.must(m.open())
 	m.boot()
 }
 

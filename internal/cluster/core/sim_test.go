@@ -11,7 +11,6 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 const (
@@ -73,15 +72,18 @@ func (sim *simulation) join(n int) {
 	for i := range voters {
 		voters[i] = uint64(i + 1)
 	}
-	for i := range n {
-		m := &member{sim: sim, id: uint64(i + 1), disk: memfs.New(), rate: 1, base: 1 + sim.rng.Int64N(1000*second)}
-		m.disk.Mkdir("d")
-		sim.members = append(sim.members, m)
-		m.open()
-		sim.must(m.log.SetMembership(raftlog.Membership{Roles: &raftpb.ConfState{Voters: voters}}))
-		sim.must(m.log.Sync())
-		m.boot()
+	for range n {
+		sim.grow(1, &raftpb.ConfState{Voters: voters}, 0)
 	}
+}
+
+// grow adds a member.
+func (sim *simulation) grow(rate float64, conf *raftpb.ConfState, index uint64) {
+	m := &member{sim: sim, rate: rate, base: 1 + sim.rng.Int64N(1000*second)}
+	m.id, m.opt = uint64(len(sim.members)+1), raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: sim.rng.Uint64() | 1}
+	sim.members = append(sim.members, m)
+	sim.must(m.create(conf, index))
+	m.boot()
 }
 
 func (sim *simulation) must(err error) {

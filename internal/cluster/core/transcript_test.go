@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -16,7 +17,6 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
@@ -98,14 +98,11 @@ type stage struct {
 
 // A node is a member.
 type node struct {
-	id     uint64
-	disk   *memfs.FS
-	log    *raftlog.Log
-	core   *Core // nil if it is not running
-	mark   raftlog.Position
-	writes []Write
-	apply  []Apply
-	said   string
+	machine // the core is nil if it is not running
+	mark    raftlog.Position
+	writes  []Write
+	apply   []Apply
+	said    string
 }
 
 func (s *stage) must(err error) {
@@ -165,29 +162,16 @@ func (s *stage) begin(members int) {
 
 // grow creates and starts another member.
 func (s *stage) grow(conf *raftpb.ConfState, index uint64) {
-	n := &node{id: uint64(len(s.nodes) + 1), disk: memfs.New()}
-	n.disk.Mkdir("d")
+	n := new(node)
+	n.id = uint64(len(s.nodes) + 1)
+	n.opt = raftlog.Options{SegmentSize: 64 << 10, LogID: n.id}
 	s.nodes = append(s.nodes, n)
-	s.open(n)
-	s.must(n.log.SetMembership(raftlog.Membership{Roles: conf, RolesIndex: index}))
+	s.must(n.create(conf, index))
 	s.start(n)
 }
 
-func (s *stage) open(n *node) {
-	var err error
-	n.log, err = raftlog.Open(n.disk, "d", raftlog.Options{SegmentSize: 64 << 10, LogID: n.id})
-	s.must(err)
-}
-
 func (s *stage) start(n *node) {
-	s.must(n.log.Start(n.log.State().Starts))
-	s.must(n.log.Sync())
-	if !n.log.Has(n.mark) {
-		s.must(n.log.Cut(n.mark))
-	}
-	var err error
-	n.core, err = New(n.log, Options{ID: n.id, Applied: n.mark})
-	s.must(err)
+	s.must(n.machine.start(n.log.State().Starts, n.mark))
 	n.writes, n.apply, n.said = nil, nil, n.status()
 }
 
@@ -228,7 +212,7 @@ func (s *stage) act(n *node, verb string, args []string) {
 		n.core = nil
 		n.disk = n.disk.Crash(rand.New(lost{}))
 	case "start":
-		s.open(n)
+		s.must(n.open())
 		s.start(n)
 		s.tell("%d: %s", n.id, n.said)
 	case "ask":
@@ -273,15 +257,8 @@ func (s *stage) act(n *node, verb string, args []string) {
 
 // sync writes and syncs the data that a member must write.
 func (s *stage) sync(n *node) {
-	var responses []*raftpb.Message
-	for _, w := range n.writes {
-		if at := w.Snapshot.GetMetadata(); at != nil {
-			s.must(n.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, raftlog.Membership{Roles: at.GetConfState(), RolesIndex: at.GetIndex()}))
-		}
-		s.must(n.log.Append(w.Hard, w.Entries))
-		responses = append(responses, w.Responses...)
-	}
-	s.must(n.log.Sync())
+	responses, _, err := n.append(n.writes)
+	s.must(errors.Join(err, n.log.Sync()))
 	n.writes = nil
 	n.core.Done(responses)
 }
