@@ -56,7 +56,7 @@ func (m *Member) Add(ctx context.Context, added raftlog.MemberInfo) error {
 			case k.ID == added.ID && k.Address == added.Address:
 				return nil // Add was called earlier
 			case k.ID == added.ID || k.Address == added.Address && k.ID != old:
-				return fmt.Errorf("cluster: member %d already has the address %s; if it is lost, replace or remove it (beanpole cluster replace, remove)", k.ID, k.Address)
+				return fmt.Errorf("cluster: member %d already has the address %s; if it is lost, replace or remove it (beanpole cluster join --replace, remove)", k.ID, k.Address)
 			case old != 0 && k.Replaces == old:
 				return fmt.Errorf("cluster: member %d is already being replaced by member %d; remove that member first", old, k.ID)
 			}

@@ -38,7 +38,7 @@ func New() *cobra.Command {
 		Short:   "create a cluster and manage its members",
 		Long:    long,
 		Example: example,
-	}, newInit(), newJoinToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())
+	}, newInit(), newJoinToken(), newJoin(), newStatus(), newRemove(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())
 }
 
 func newCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {

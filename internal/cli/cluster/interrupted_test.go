@@ -74,7 +74,7 @@ func TestInterrupted(t *testing.T) {
 			d, err := directory.Open(fast, old)
 			must(t, err)
 			dir := filepath.Join(t.TempDir(), "queue")
-			return trial{args: []string{"replace", fmt.Sprint(d.ID), dir, home.address, "--join-token-file", home.token(t), "--listen", listen}, dir: dir, joins: true}
+			return trial{args: []string{"join", "--replace", fmt.Sprint(d.ID), dir, home.address, "--join-token-file", home.token(t), "--listen", listen}, dir: dir, joins: true}
 		},
 		"rejoin": func(t *testing.T) trial {
 			dir := filepath.Join(t.TempDir(), "queue")

@@ -140,11 +140,7 @@ func writeToken(name string, t directory.Token) error {
 type joining struct {
 	tokenFile string
 	listen    string
-}
-
-func (j *joining) define(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&j.tokenFile, "join-token-file", "", "`FILE` with the token; - is the standard input")
-	defineListen(cmd, &j.listen)
+	replaced  uint64 // id of the member to replace, or 0
 }
 
 func newJoin() *cobra.Command {
@@ -153,6 +149,9 @@ func newJoin() *cobra.Command {
 	cmd := newCommand("join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "create another member of a cluster in a directory", `Create another member of a cluster in DIR, which must contain no jobs. HOST:PORT is the
 address of the member that created the token. When "beanpole -b DIR" runs, the new member
 receives the queue and then votes.
+
+With --replace, the cluster removes member ID in the same step in which the new member becomes
+a voter, so the number of members that can fail never shrinks.
 
 With --bootstrap, all members can run the same command, for example in a manifest. It does
 nothing if DIR already belongs to a member. If HOST:PORT is the address of --listen, the
@@ -168,30 +167,16 @@ member joins at the member that created the token. Create the first member once,
 				addr = "" // the command is for the other members
 			}
 		}
-		return j.run(cmd, dir, addr, 0)
+		return j.run(cmd, dir, addr)
 	})
-	j.define(cmd)
+	defineListen(cmd, &j.listen)
+	cmd.Flags().StringVar(&j.tokenFile, "join-token-file", "", "`FILE` with the token; - is the standard input")
+	cmd.Flags().Uint64Var(&j.replaced, "replace", 0, "join in place of member `ID`, which can be lost")
 	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing if DIR belongs to a member; if HOST:PORT is\nthe address of --listen, join at the member that\ncreated the token")
 	return cmd
 }
 
-func newReplace() *cobra.Command {
-	var j joining
-	cmd := newCommand("replace ID DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "join in place of a member that is lost", `Join a cluster like "beanpole cluster join", in place of member ID. The cluster removes the
-old member in the same step in which the new member becomes a voter, so the number of
-members that can fail never shrinks.
-`, "  beanpole cluster replace 5577006791947779 /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.4:11400", "ID DIR HOST:PORT", func(cmd *cobra.Command, args []string) error {
-		id, err := parseID(args[0])
-		if err != nil {
-			return err
-		}
-		return j.run(cmd, args[1], args[2], id)
-	})
-	j.define(cmd)
-	return cmd
-}
-
-func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) error {
+func (j *joining) run(cmd *cobra.Command, dir, addr string) error {
 	if err := checkListen(j.listen); err != nil {
 		return err
 	}
@@ -217,7 +202,7 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 	defer cancel()
 	d, err := directory.Open(fsys, dir, directory.Join)
 	if err != nil || d.Cluster != t.Cluster || d.Listen != j.listen { // no join of this member was interrupted
-		d, err = j.join(ctx, dir, addr, t, inPlaceOf)
+		d, err = j.join(ctx, dir, addr, t)
 	}
 	if err != nil {
 		return err
@@ -230,8 +215,8 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 
 // join asks a member of the cluster to add this member, and records the answer in the
 // directory. After that, the token is used up, and a repeated command does not need it.
-func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token, inPlaceOf uint64) (*directory.Directory, error) {
-	joined, err := control.Join(ctx, addr, t, j.listen, inPlaceOf)
+func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token) (*directory.Directory, error) {
+	joined, err := control.Join(ctx, addr, t, j.listen, j.replaced)
 	if err != nil {
 		return nil, fmt.Errorf("join at %s: %w", addr, inTime(ctx, err))
 	}

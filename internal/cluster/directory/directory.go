@@ -40,7 +40,7 @@ var (
 // The commands that set Identity.Unfinished.
 const (
 	Init    = "init"
-	Join    = "join" // also replace
+	Join    = "join"
 	Rejoin  = "rejoin"
 	Recover = "recover"
 	Leave   = "leave"

@@ -237,7 +237,7 @@ var changes = []fault{
 		p.kill()
 		c.must(os.RemoveAll(p.dir))
 		p.move()
-		c.admit(p, "replace", fmt.Sprint(id))
+		c.admit(p, "--replace", fmt.Sprint(id))
 	}},
 	{"a member joins again", nil, func(c *group) {
 		p := c.leader().next()
@@ -266,5 +266,5 @@ func (c *group) renew(p *process) {
 	p.kill()
 	c.must(os.RemoveAll(p.dir))
 	c.awaitLeaderBut(p)
-	c.admit(p, "join")
+	c.admit(p)
 }

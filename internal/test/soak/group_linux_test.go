@@ -131,7 +131,7 @@ func newGroup(s *soak) *group {
 			c.run("cluster", "init", p.dir, "--listen", p.addr)
 			c.must(p.start())
 		} else {
-			c.admit(p, "join")
+			c.admit(p)
 		}
 	}
 	return c
@@ -204,16 +204,16 @@ func (c *group) possible(all []fault) (faults []fault) {
 	return faults
 }
 
-// admit prepares an empty directory for a new member with cluster join or replace, and
-// waits until the member is a voter.
-func (c *group) admit(p *process, command ...string) {
+// admit prepares an empty directory for a new member with cluster join, and waits until
+// the member is a voter.
+func (c *group) admit(p *process, options ...string) {
 	token := filepath.Join(c.s.t.TempDir(), "token")
 	leader := c.leader()
 	until(c.s.t, "a token exists", func() bool {
 		text, err := leader.command("cluster", "join-token", leader.dir)
 		return err == nil && os.WriteFile(token, text, 0o600) == nil
 	})
-	c.run(append(append([]string{"cluster"}, command...), p.dir, leader.addr, "--join-token-file", token, "--listen", p.addr)...)
+	c.run(append(append([]string{"cluster", "join"}, options...), p.dir, leader.addr, "--join-token-file", token, "--listen", p.addr)...)
 	c.must(p.start())
 	c.awaitAll(mayLag)
 }
