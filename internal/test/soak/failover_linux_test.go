@@ -69,6 +69,7 @@ func TestFailover(t *testing.T) {
 		producer.conn.Close()
 		switch how {
 		case "leave":
+			<-leader.srv.Exited // with an exit code that stop would report
 			return
 		case "kill":
 			c.must(leader.start())

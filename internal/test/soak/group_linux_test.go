@@ -504,7 +504,7 @@ func (c *group) compare() {
 	t := c.s.t
 	var first []string
 	for _, p := range c.members {
-		out, err := p.command("journal", "dump", "--live", "--full", "--json", p.dir)
+		out, err := p.command("journal", "dump", "--live", p.dir)
 		if err != nil {
 			t.Errorf("%s: %v", p.dir, err)
 			return
