@@ -167,25 +167,6 @@ func (e *Engine) exceeds(l Limit, t *tube, alone bool) Outcome {
 	return OutOfMemory
 }
 
-// CheckPut returns the outcome that a put of n bytes into a tube would have now, ignoring
-// the Log. The tube need not exist. If the put is refused, the caller can discard the
-// body unread; CheckPut counts the refusal.
-func (e *Engine) CheckPut(name string, n uint32) Outcome {
-	switch {
-	case e.draining:
-		return Draining
-	case e.ids.n >= maxJobs:
-		return OutOfMemory
-	case !e.limited:
-		return OK
-	}
-	t := e.byName[name]
-	if t == nil {
-		t = &tube{name: name}
-	}
-	return e.room(t, n, true)
-}
-
 // hasRoomForTube reports whether the tube exists or can be created.
 func (e *Engine) hasRoomForTube(name []byte) bool {
 	most, l := maxTubes, &e.limits

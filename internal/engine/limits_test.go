@@ -79,40 +79,6 @@ func TestLimitsOfJobs(t *testing.T) {
 	}
 }
 
-// A put can be refused before its body arrives, with the same outcome as later.
-func TestCheckPut(t *testing.T) {
-	e := New(Options{Limits: Limits{Memory: 1000, Tube: func(name string) TubeLimits {
-		if name == "few" {
-			return TubeLimits{Bytes: 100}
-		}
-		return TubeLimits{}
-	}}})
-	s := e.Open(nil)
-	e.Put(0, s, Spec{}, make([]byte, 500))
-	for _, test := range []struct {
-		tube string
-		size uint32
-		want Outcome
-	}{
-		{"default", 100, OK}, {"default", 500, OutOfMemory}, {"default", 1000, TooBig},
-		{"few", 100, OK}, {"few", 101, TooBig}, {"other", 101, OK},
-	} {
-		if o := e.CheckPut(test.tube, test.size); o != test.want {
-			t.Errorf("%d bytes into %s: %v, want %v", test.size, test.tube, o, test.want)
-		}
-	}
-	if got := e.Refusals(); got != (Refusals{MemoryLimit: 2, TubeBytesLimit: 1}) {
-		t.Errorf("%+v", got)
-	}
-	e.Drain()
-	if o := e.CheckPut("default", 0); o != Draining {
-		t.Errorf("while it drains: %v", o)
-	}
-	if st := e.Stats(); st.Tubes != 1 {
-		t.Errorf("%d tubes", st.Tubes)
-	}
-}
-
 // Existing jobs stay when limits become tighter, and can enter all states.
 func TestTighterLimits(t *testing.T) {
 	e, me, _ := eachState(Options{}, 0)

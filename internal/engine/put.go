@@ -1,7 +1,5 @@
 package engine
 
-import "math"
-
 // A Spec contains the attributes of a put, without the body.
 type Spec struct {
 	Pri   uint32
@@ -97,10 +95,6 @@ func (e *Engine) SkipID(s *Session) {
 	}
 	e.lastID++
 }
-
-// MaxID is the highest id that clients with signed numbers can represent. A put reaches it
-// only after a defect.
-const MaxID = math.MaxInt64
 
 // MaxSafeID is the highest id that clients with floating-point numbers distinguish from
 // its neighbors. Only a defect can make a server exceed it.

@@ -72,7 +72,7 @@ func appendReply(dst []byte, r *Reply) []byte {
 	case form == formTube:
 		return AppendUsing(dst, string(r.Tube))
 	case form == formMaybeBody && r.Body != nil:
-		return AppendOK(dst, r.Body)
+		return AppendDataEnd(append(AppendNumber(dst, OK, uint64(len(r.Body))), r.Body...))
 	case form == formTwoCounts:
 		return AppendDeletedBatch(dst, r.N, r.Lost)
 	case form == formIDBody && r.Facts != nil:

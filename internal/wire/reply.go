@@ -130,17 +130,9 @@ func AppendNumber(dst []byte, w Word, n uint64) []byte {
 	return append(dst, crlf...)
 }
 
-// AppendOK appends a reply with data. Dictionaries and lists have their own functions.
-func AppendOK(dst, data []byte) []byte {
-	dst = AppendNumber(dst, OK, uint64(len(data)))
-	dst = append(dst, data...)
-	return append(dst, crlf...)
-}
-
 // AppendUsing appends the reply to use and list-tube-used.
 func AppendUsing(dst []byte, tube string) []byte {
-	dst = append(dst, replies[Using].word...)
-	dst = append(dst, ' ')
+	dst = append(dst, starts[Using]...)
 	dst = append(dst, tube...)
 	return append(dst, crlf...)
 }

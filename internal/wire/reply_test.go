@@ -27,7 +27,7 @@ var replyTests = []struct {
 		Reply{Kind: Reserved, ID: math.MaxUint64, Facts: []byte(longestLine[strings.Index(longestLine, "tube") : len(longestLine)-2]), Body: []byte{}}},
 	{AppendNumber(nil, ReservedBatch, 2), "RESERVED_BATCH 2\r\n", Reply{Kind: ReservedBatch, N: 2}},
 	{AppendDeletedBatch(nil, 7, 2), "DELETED_BATCH 7 2\r\n", Reply{Kind: DeletedBatch, N: 7, Lost: 2}},
-	{AppendOK(nil, []byte("---\n- default\n")), "OK 14\r\n---\n- default\n\r\n", Reply{Kind: OK, Body: []byte("---\n- default\n")}},
+	{AppendDataEnd(AppendListItem(AppendListStart(nil, 1, 7), "default")), "OK 14\r\n---\n- default\n\r\n", Reply{Kind: OK, Body: []byte("---\n- default\n")}},
 	{AppendWord(nil, OK), "OK\r\n", Reply{Kind: OK}},
 	{AppendUsing(nil, "mail"), "USING mail\r\n", Reply{Kind: Using, Tube: []byte("mail")}},
 	{AppendNumber(nil, Watching, 2), "WATCHING 2\r\n", Reply{Kind: Watching, N: 2}},
