@@ -43,16 +43,9 @@ func (e *Engine) admitAlteration(t *tube, j *job, a *Alteration) Outcome {
 	if a.Body == nil {
 		return e.admit(JobState, t, j.bodyLen)
 	}
-	n, before := uint32(len(*a.Body)), j.bodyLen
-	most := int64(0)
-	if e.limits.Tube != nil {
-		most = e.limitsOf(t).Bytes
-	}
-	switch more := memoryOf(n) - memoryOf(before); {
-	case more > 0 && e.limits.Memory > 0 && e.memory()+more > e.limits.Memory:
-		return e.exceeds(MemoryLimit, t, memoryOf(n) > e.limits.Memory)
-	case n > before && most > 0 && t.bytes+int64(n-before) > most:
-		return e.exceeds(TubeBytesLimit, t, int64(n) > most)
+	n := uint32(len(*a.Body))
+	if o := e.room(t, n, 0, int64(n)-int64(j.bodyLen), memoryOf(n)-memoryOf(j.bodyLen)); o != OK {
+		return o
 	}
 	return e.admit(JobMoved, t, n)
 }

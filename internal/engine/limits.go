@@ -137,11 +137,12 @@ type Refusals [numLimits]uint64
 // Refusals returns the refusals since the engine was created.
 func (e *Engine) Refusals() Refusals { return e.refused }
 
-// room returns OK if the limits permit another job of n bytes in a tube. If isNew is
-// false, the job comes from another tube and takes no additional memory.
-func (e *Engine) room(t *tube, n uint32, isNew bool) Outcome {
+// room returns OK if the limits permit that a tube has more jobs, with more bytes of
+// bodies, and that the engine takes more memory. n is the size of the job, in bytes.
+// Limits do not concern what does not grow.
+func (e *Engine) room(t *tube, n uint32, jobs, bytes, memory int64) Outcome {
 	l := &e.limits
-	if isNew && l.Memory > 0 && e.memory()+memoryOf(n) > l.Memory {
+	if memory > 0 && l.Memory > 0 && e.memory()+memory > l.Memory {
 		return e.exceeds(MemoryLimit, t, memoryOf(n) > l.Memory)
 	}
 	if l.Tube == nil {
@@ -149,9 +150,9 @@ func (e *Engine) room(t *tube, n uint32, isNew bool) Outcome {
 	}
 	most := e.limitsOf(t)
 	switch {
-	case most.Bytes > 0 && t.bytes+int64(n) > most.Bytes:
+	case jobs+bytes > 0 && most.Bytes > 0 && t.bytes+bytes > most.Bytes:
 		return e.exceeds(TubeBytesLimit, t, int64(n) > most.Bytes)
-	case most.Jobs > 0 && int64(t.jobs()) >= most.Jobs:
+	case jobs > 0 && most.Jobs > 0 && int64(t.jobs()) >= most.Jobs:
 		return e.exceeds(TubeJobsLimit, t, false)
 	}
 	return OK

@@ -50,8 +50,8 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	if e.ids.n >= maxJobs {
 		return 0, OutOfMemory
 	}
-	if e.limited {
-		if o := e.room(t, uint32(len(body)), true); o != OK {
+	if n := uint32(len(body)); e.limited {
+		if o := e.room(t, n, 1, int64(n), memoryOf(n)); o != OK {
 			if o == TooBig {
 				e.lastID-- // a put that is too large uses up no id
 			}

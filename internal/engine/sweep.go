@@ -143,7 +143,7 @@ func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 		return nil, OutOfMemory
 	}
 	to, o := e.tubeNamed(name), OutOfMemory
-	if e.room(to, j.bodyLen, false) == OK {
+	if e.room(to, j.bodyLen, 1, int64(j.bodyLen), 0) == OK {
 		o = e.admit(JobMoved, to, j.bodyLen)
 	}
 	if o != OK {
