@@ -35,7 +35,6 @@ const stagedSuffix = ".new"
 
 func (s staged) Create(name string) (vfs.File, error) { return s.FS.Create(name + stagedSuffix) }
 func (s staged) Open(name string) (vfs.File, error)   { return s.FS.Open(name + stagedSuffix) }
-func (s staged) Size(name string) (int64, error)      { return s.FS.Size(name + stagedSuffix) }
 
 // List returns the names without the suffix.
 func (s staged) List(dir string) ([]string, error) {

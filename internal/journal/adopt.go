@@ -60,7 +60,7 @@ var ErrAdopting = errors.New("the takeover of beanstalkd's files (binlog.*) was 
 // CheckAdoption returns an error that wraps ErrAdopting if an import in the directory was
 // interrupted before its journal was complete.
 func CheckAdoption(fsys vfs.FS, dir string) error {
-	if there, err := exists(fsys, dir, adopting); !there {
+	if there, err := vfs.Exists(fsys, filepath.Join(dir, adopting)); !there {
 		return err
 	}
 	return ErrAdopting
@@ -68,14 +68,8 @@ func CheckAdoption(fsys vfs.FS, dir string) error {
 
 // Adopted reports whether the journal has imported the beanstalkd files that are still in
 // the directory; the next start renames them.
-func Adopted(fsys vfs.FS, dir string) (bool, error) { return exists(fsys, dir, adopted) }
-
-func exists(fsys vfs.FS, dir, name string) (bool, error) {
-	_, err := fsys.Size(filepath.Join(dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+func Adopted(fsys vfs.FS, dir string) (bool, error) {
+	return vfs.Exists(fsys, filepath.Join(dir, adopted))
 }
 
 // adopt imports the beanstalkd files, or completes an earlier import. The report is nil

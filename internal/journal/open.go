@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sync"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -50,7 +51,7 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 }
 
 func (j *Journal) read(report *Report) error {
-	interrupted, err := exists(j.fs, j.dir, adopting)
+	interrupted, err := vfs.Exists(j.fs, filepath.Join(j.dir, adopting))
 	if err != nil {
 		return err
 	}

@@ -59,14 +59,6 @@ func (osFS) Remove(name string) error {
 	return nil
 }
 
-func (osFS) Size(name string) (int64, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
-
 func (osFS) List(dir string) ([]string, error) {
 	d, err := openAny(dir, os.O_RDONLY)
 	if err != nil {

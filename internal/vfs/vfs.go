@@ -26,6 +26,7 @@ package vfs
 import (
 	"errors"
 	"io"
+	"io/fs"
 )
 
 // ErrLocked means that the lock is held. Errors of [FS.Lock] wrap it.
@@ -56,9 +57,6 @@ type FS interface {
 
 	// Remove removes a file.
 	Remove(name string) error
-
-	// Size returns the size of a file in bytes.
-	Size(name string) (int64, error)
 
 	// List returns the names in a directory, without the path, sorted.
 	List(dir string) ([]string, error)
@@ -112,6 +110,18 @@ type File interface {
 
 	// Close closes the file without syncing it.
 	Close() error
+}
+
+// Exists reports whether a regular file has a name. It fails if the file is not regular.
+func Exists(fsys FS, name string) (bool, error) {
+	f, err := fsys.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, f.Close()
 }
 
 // ReadFile returns the contents of a small file.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // A sync fails before the record of a segment's removal is flushed, and so do the
@@ -36,8 +37,8 @@ func TestRemovalWaitsForHealing(t *testing.T) {
 		}
 		_ = l.Prepare()
 	}
-	if _, err := disk.Size(l.pool.path(oldest.Sequence)); err != nil {
-		t.Errorf("the oldest segment: %v", err)
+	if there, err := vfs.Exists(disk, l.pool.path(oldest.Sequence)); !there {
+		t.Errorf("the oldest segment is gone: %v", err)
 	}
 	mustOpen(t, disk.Crash(newRand(1)), Options{SegmentSize: 512})
 
@@ -47,7 +48,7 @@ func TestRemovalWaitsForHealing(t *testing.T) {
 		t.Error("the removal still waits after the log has healed")
 	}
 	must(t, l.Prepare())
-	if _, err := disk.Size(l.pool.path(oldest.Sequence)); err == nil {
+	if there, _ := vfs.Exists(disk, l.pool.path(oldest.Sequence)); there {
 		t.Error("the oldest segment still exists after the log has healed")
 	}
 	must(t, l.Close())

@@ -92,7 +92,7 @@ func (p *pool) addLocked() error {
 	err := p.create(s)
 	// The sequence is used if a file has that name, even if the log did not create it or
 	// could not remove it.
-	if _, gone := p.fs.Size(s.name); err == nil || !errors.Is(gone, fs.ErrNotExist) {
+	if there, failed := vfs.Exists(p.fs, s.name); err == nil || there || failed != nil {
 		p.next++
 	}
 	if errors.Is(err, syscall.ENOSPC) && p.removals.pending.Load() && p.removeDeletable() == nil {

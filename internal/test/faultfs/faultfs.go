@@ -38,7 +38,7 @@ const (
 	OpenWrite
 	Rename
 	Remove
-	Size
+	Stat
 	List
 	Mkdir
 	SyncDir
@@ -51,7 +51,7 @@ const (
 	Sync
 )
 
-var opNames = [...]string{"Any", "Change", "Create", "Open", "OpenWrite", "Rename", "Remove", "Size", "List", "Mkdir",
+var opNames = [...]string{"Any", "Change", "Create", "Open", "OpenWrite", "Rename", "Remove", "Stat", "List", "Mkdir",
 	"SyncDir", "Free", "Lock", "Read", "Write", "Truncate", "Preallocate", "Sync"}
 
 // String returns the operation's name.
@@ -239,10 +239,6 @@ func (f *FS) Remove(name string) error {
 	return f.do(Remove, name, func() error { return f.base.Remove(name) })
 }
 
-func (f *FS) Size(name string) (int64, error) {
-	return get(f, Size, name, func() (int64, error) { return f.base.Size(name) })
-}
-
 func (f *FS) List(dir string) ([]string, error) {
 	names, err := get(f, List, dir, func() ([]string, error) { return f.base.List(dir) })
 	if err != nil {
@@ -313,7 +309,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *file) Stat() (size int64, named bool, err error) {
-	size, err = get(f.fsys, Size, f.name, func() (size int64, err error) {
+	size, err = get(f.fsys, Stat, f.name, func() (size int64, err error) {
 		size, named, err = f.File.Stat()
 		return size, err
 	})

@@ -259,17 +259,6 @@ func (fsys *FS) Remove(name string) error {
 	return nil
 }
 
-// Size implements vfs.FS.
-func (fsys *FS) Size(name string) (int64, error) {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	_, _, n, err := fsys.inode("stat", name)
-	if err != nil {
-		return 0, err
-	}
-	return int64(len(n.data)), nil
-}
-
 // List implements vfs.FS.
 func (fsys *FS) List(name string) ([]string, error) {
 	fsys.mu.Lock()

@@ -58,29 +58,10 @@ func create(t *testing.T, fsys vfs.FS, name, content string) vfs.File {
 	return f
 }
 
-// content returns the contents of a file. It checks that both ways of getting the size
-// agree.
-func content(t *testing.T, fsys vfs.FS, name string) string {
-	t.Helper()
-	f, err := fsys.Open(name)
-	must(t, err)
-	defer f.Close()
-	size, _, err := f.Stat()
-	must(t, err)
-	if size2, err := fsys.Size(name); err != nil || size2 != size {
-		t.Fatalf("size of %s: %d, %v; the file's size is %d", name, size2, err, size)
-	}
-	p := make([]byte, size)
-	if n, err := f.ReadAt(p, 0); n != len(p) || err != nil && err != io.EOF {
-		t.Fatalf("read %s: %d, %v", name, n, err)
-	}
-	return string(p)
-}
-
 func expect(t *testing.T, fsys vfs.FS, name, want string) {
 	t.Helper()
-	if got := content(t, fsys, name); got != want {
-		t.Errorf("%s holds %q, want %q", name, got, want)
+	if got, err := vfs.ReadFile(fsys, name); err != nil || string(got) != want {
+		t.Errorf("%s holds %q, %v; want %q", name, got, err, want)
 	}
 }
 
@@ -91,9 +72,6 @@ func testCreate(t *testing.T, fsys vfs.FS, dir string) {
 	}
 	if _, err := fsys.OpenWrite(name); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("open for writing of a missing file: %v", err)
-	}
-	if _, err := fsys.Size(name); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("size of a missing file: %v", err)
 	}
 	must(t, create(t, fsys, name, "abc").Close())
 	if _, err := fsys.Create(name); !errors.Is(err, fs.ErrExist) {
@@ -274,7 +252,7 @@ func testLock(t *testing.T, fsys vfs.FS, dir string) {
 	must(t, err)
 	must(t, other.Close())
 	must(t, first.Close())
-	if _, err := fsys.Size(name); err != nil {
+	if there, err := vfs.Exists(fsys, name); !there {
 		t.Errorf("the lock file was removed: %v", err)
 	}
 	again, err := fsys.Lock(name)
