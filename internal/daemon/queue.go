@@ -97,11 +97,6 @@ func reading(log *slog.Logger) func(done, total int64) {
 
 func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duration) {
 	for _, t := range r.Torn {
-		if t.Closed {
-			log.Warn("the journal's last file had bytes after its end, which no server wrote; they were removed",
-				"file", t.File, "offset", t.Offset, "bytes", t.Length)
-			continue
-		}
 		if t.Records > 0 {
 			log.Warn("removed the damaged end of the journal; intact records after the damage were never synced, so unless -f or -F is set, no reply depended on them",
 				"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records)

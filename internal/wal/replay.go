@@ -28,7 +28,6 @@ type Tear struct {
 	File   string // path
 	Offset int64  // the start of the torn write
 	Length int64  // its length in bytes
-	Closed bool   // a closing record precedes it, so the log did not write it
 
 	// Records is the number of complete records in the Tear. If it is not zero, the bytes
 	// before them might be damaged, but there is no proof.

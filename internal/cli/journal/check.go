@@ -158,16 +158,14 @@ func (ins *inspection) print(w io.Writer) {
 		}
 	}
 	for _, t := range ins.report.Torn {
-		what, why := "torn tail", "of a write that a crash cut short"
-		switch {
-		case ins.holder != "":
-			continue
-		case t.Closed:
-			what, why = "extra", "after the journal's end, which no server wrote"
-		case t.Records > 0:
+		if ins.holder != "" {
+			break // the server is writing there
+		}
+		why := "of a write that a crash cut short"
+		if t.Records > 0 {
 			why = fmt.Sprintf("that no sync had made durable, with a damaged record and %d whole ones", t.Records)
 		}
-		line(what, "%s at offset %d: %d bytes %s; the next start removes them", filepath.Base(t.File), t.Offset, t.Length, why)
+		line("torn tail", "%s at offset %d: %d bytes %s; the next start removes them", filepath.Base(t.File), t.Offset, t.Length, why)
 	}
 	if ins.incomplete {
 		line("takeover", "interrupted; the next start repeats it")

@@ -64,18 +64,6 @@ func (l *Ledger[K]) Acknowledged() (puts, deletes int) {
 	return l.puts, l.deletes
 }
 
-// InDoubt returns the number of jobs with a delete that was never acknowledged.
-func (l *Ledger[K]) InDoubt() (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, j := range l.jobs {
-		if j.deleting && j.deleted == 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // IsPut reports whether the put of a job was acknowledged.
 func (l *Ledger[K]) IsPut(key K) bool {
 	l.mu.Lock()
