@@ -48,8 +48,8 @@ func putting(body string) func(*engine.Engine, int64) {
 	}
 }
 
-// Promises 1 and 6: requests are executed one at a time, at increasing times, and each
-// caller's in the order of its calls. Each is executed exactly once.
+// Promises 1 and 6: The broker executes each request exactly once, one at a time, at
+// increasing times, and each caller's requests in the order of its calls.
 func TestOrder(t *testing.T) {
 	const callers, each = 16, 200
 	b := newBroker(t, nil)
@@ -91,7 +91,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Promise 1: requests are executed in the order of the calls of Do.
+// Promise 1: The broker executes requests in the order of the calls of Do.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(t, nil)
@@ -114,7 +114,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// Promise 6 holds if the clock stands still, and if a request has many commands.
+// Promise 6 holds even if the clock stands still, or if a request has many commands.
 func TestTimeGoesOn(t *testing.T) {
 	e := engine.New(engine.Options{})
 	b := New(e, Options{Now: func() int64 { return 7 }})

@@ -20,10 +20,10 @@ type raftLog struct {
 	rng *rand.Rand // used by Sync and depose, with mu held
 
 	mu        sync.Mutex
-	epoch     int // grows with each that begins
+	epoch     int // incremented by each elect
 	active    bool
-	proposed  []engine.Change // in this epoch, not committed
-	appended  []engine.Change // not proposed
+	proposed  []engine.Change // not yet committed, in this epoch
+	appended  []engine.Change // not yet proposed
 	committed []engine.Change
 }
 
@@ -55,7 +55,7 @@ func (l *raftLog) Sync() error {
 	l.mu.Lock()
 	epoch, n := l.epoch, len(l.proposed)
 	l.mu.Unlock()
-	time.Sleep(time.Millisecond) // of the test's own clock: a round trip
+	time.Sleep(time.Millisecond) // in the test's fake time: a round trip
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.active || l.epoch != epoch {
@@ -65,7 +65,7 @@ func (l *raftLog) Sync() error {
 	return nil
 }
 
-// commit commits the first of the proposed changes.
+// commit commits the first n proposed changes.
 func (l *raftLog) commit(n int) {
 	l.committed = append(l.committed, l.proposed[:n]...)
 	l.proposed = l.proposed[n:]
@@ -86,7 +86,7 @@ func (l *raftLog) depose() {
 	l.active, l.proposed, l.appended = false, nil, nil
 }
 
-// elect begins an epoch and returns an engine with the committed changes.
+// elect starts an epoch and returns an engine with the committed changes.
 func (l *raftLog) elect(*engine.Engine) *engine.Engine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +143,7 @@ func deposedLife(t *testing.T, seed uint64) {
 					refused++
 				}
 				mu.Unlock()
-				time.Sleep(time.Duration(rng.IntN(3000)) * time.Microsecond) // of the test's own clock
+				time.Sleep(time.Duration(rng.IntN(3000)) * time.Microsecond) // in the test's fake time
 			}
 		})
 	}
@@ -165,7 +165,7 @@ func deposedLife(t *testing.T, seed uint64) {
 				t.Errorf("seed %d: %s was seen as %d, which is %q", seed, body, id, c.Body)
 			}
 		}
-		log.mu.Lock() // a sync of an earlier turn can still end
+		log.mu.Lock() // a sync of an earlier turn can end now
 		defer log.mu.Unlock()
 		committed := make(map[uint64]bool)
 		for _, c := range log.committed {
@@ -231,7 +231,7 @@ func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 		if err := b.Call(put); !errors.Is(err, ErrDeposed) {
 			t.Errorf("the turn that finds out: %v", err)
 		}
-		time.Sleep(10 * time.Second) // of the test's own clock: the delay is over
+		time.Sleep(10 * time.Second) // in the test's fake time; after it the delay has ended
 		applied := false
 		if err := b.Call(func(*engine.Engine, int64) { applied = true }); !errors.Is(err, ErrDeposed) || applied {
 			t.Errorf("a later turn: %v, executed: %v", err, applied)
@@ -261,19 +261,19 @@ func (r clientRequest) Apply(e *engine.Engine, now int64) int64 {
 }
 
 // While the engine follows another server's engine, View sees its current state, clients
-// are refused, and nothing becomes due.
+// are refused, and nothing comes due.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2)), active: true}
 		eng := engine.New(engine.Options{Logged: true})
 		eng.Restore(engine.Change{Kind: engine.JobPut, ID: 7, TTR: 1, Tube: "mail", State: engine.Delayed, Due: int64(time.Second)})
-		decides := false // with turns
+		decides := false // whether the engine can make changes
 		b := New(eng, Options{Log: log, Decides: func() bool { return decides }})
 		ready := func() (n int64) {
 			b.View(func(e *engine.Engine, _ int64) { n = int64(e.Stats().Ready) })
 			return n
 		}
-		time.Sleep(10 * time.Second) // of the test's own clock: the delay is over
+		time.Sleep(10 * time.Second) // in the test's fake time; after it the delay has ended
 		if n := ready(); n != 0 {
 			t.Errorf("%d jobs are ready, though the engine follows", n)
 		}
@@ -299,8 +299,8 @@ func newFollower() *Broker {
 	return New(engine.New(engine.Options{}), Options{Decides: func() bool { return false }})
 }
 
-// Making the new engine can take long, if it reads a journal from a slow disk. Requests
-// that arrive during that time queue up and are executed in the next turn.
+// Creating the new engine can take a long time if it reads a journal from a slow disk.
+// Requests that arrive during that time queue up and are executed in the next turn.
 func TestQueueWhileReplacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFollower()
@@ -345,7 +345,7 @@ func TestReplaceAtOnce(t *testing.T) {
 	}
 }
 
-// The engine of a broker that decides cannot be replaced, because its acknowledged
+// Replace refuses to replace an engine that can make changes, because its acknowledged
 // changes would be lost.
 func TestReplaceWhileDeciding(t *testing.T) {
 	b := newBroker(t, nil)

@@ -13,17 +13,17 @@ import (
 )
 
 // A fakeLog records its calls. Its Sync can block, and all its methods can fail. Calls
-// must not overlap, except that one Sync can run beside other calls. The race detector
-// checks that.
+// must not overlap, except that a Sync can overlap other calls. The race detector checks
+// that.
 type fakeLog struct {
 	inside   atomic.Bool
 	syncing  atomic.Bool
 	appended []string // bodies of puts, in order
-	batches  []int    // how many changes each Append took
+	batches  []int    // number of changes that each Append took
 	dirty    bool     // a record was appended since the last Flush
 	closed   int
 
-	flushed atomic.Int64 // how many of appended
+	flushed atomic.Int64 // number of changes in appended that were flushed
 	synced  atomic.Int64
 	syncs   atomic.Int64
 
@@ -123,7 +123,7 @@ func TestGroupCommit(t *testing.T) {
 		const n = 50
 		log := newFakeLog()
 		b := newBroker(t, log)
-		var first, rest atomic.Int32 // returned
+		var first, rest atomic.Int32 // calls that have returned
 
 		log.blocking.Store(true)
 		go func() {
@@ -185,7 +185,7 @@ func TestOneTurnOneAppend(t *testing.T) {
 	})
 }
 
-// A hearing receives the results that a Settler gets.
+// A hearing is a Settler that sends its results to a channel.
 type hearing chan error
 
 func (h hearing) Settled(err error) { h <- err }
@@ -283,7 +283,8 @@ func TestTurnAfterFailure(t *testing.T) {
 	})
 }
 
-// Housekeep is called in each turn, and without a turn at the time that it requests.
+// The broker calls Housekeep in each turn, and at the time that Housekeep requested if
+// there is no turn.
 func TestHousekeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newFakeLog()

@@ -17,8 +17,8 @@ type turnRecord struct {
 	err      error
 }
 
-// Each turn is settled once, in order, and without an error only if its own changes are
-// durable, for random callers, syncs and failures.
+// For random callers, syncs and failures, the broker settles each turn once and in order.
+// It reports success only if its own changes are durable.
 func TestRandom(t *testing.T) {
 	seeds.Each(t, 100, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) {
@@ -31,9 +31,9 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 	log := newFakeLog()
 	log.blocking.Store(true)
 	b := New(engine.New(engine.Options{Logged: true}), Options{Log: log})
-	var turns []*turnRecord // in their order; grows within turns
-	order := 0              // how many of them are settled
-	syncing := false        // a sync waits to be ended
+	var turns []*turnRecord // in order; turns add to it
+	order := 0              // number of turns that are settled
+	syncing := false        // a sync is blocked until the test ends it
 
 	// request returns a request that puts a job, or only reads, and records its turn.
 	request := func(puts bool) *request {
@@ -64,7 +64,7 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 			}))
 		}}
 	}
-	// look records a sync that has begun.
+	// look records a sync that has started.
 	look := func() {
 		synctest.Wait()
 		if !syncing {
@@ -86,7 +86,7 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 		}
 	}
 
-	var returned atomic.Int32 // from Do
+	var returned atomic.Int32 // calls of Do that have returned
 	asked := int32(0)
 	for range 100 {
 		puts := rng.IntN(3) > 0
@@ -170,13 +170,13 @@ func TestTurnAsSyncEnds(t *testing.T) {
 			told := 1
 			writer.Start(heard)
 			b.StartSync()
-			for range i % 1_000 { // the sync can end at any moment of the turn
+			for range i % 1_000 { // the sync can end at any point of the turn
 				later.Add(1)
 			}
 			if settled, _ := reader.Start(heard); !settled {
 				told++
 			}
-			for range told { // a deadlock without the notification
+			for range told { // without the notification, this is a deadlock
 				<-heard
 			}
 		}

@@ -30,7 +30,7 @@ func (l slowLog) Housekeep(int64) (next int64) {
 	return engine.Never
 }
 
-// Each turn is counted, and slow turns are reported with the time of each phase.
+// The broker counts each turn, and reports slow turns with the time of each phase.
 func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		name string

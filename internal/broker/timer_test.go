@@ -74,7 +74,7 @@ func TestTimer(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		w.want(t, "10s delayed")
 
-		other := newWorker(b) // gets it when its TTR runs out
+		other := newWorker(b) // gets the job when the TTR expires
 		other.reserve(engine.Forever)
 		w.reserve(5)
 		time.Sleep(6 * time.Second)
@@ -103,7 +103,7 @@ func TestTimerIsSetEarlier(t *testing.T) {
 			w.put(engine.Spec{Delay: delay, TTR: 1 << 20}, "job")
 		}
 		for range 4 {
-			newWorker(b) // other sessions have no effect
+			newWorker(b) // other sessions must have no effect
 			w.reserve(engine.Forever)
 			time.Sleep(time.Hour)
 		}
@@ -140,8 +140,8 @@ func TestDueBeforeRequests(t *testing.T) {
 	})
 }
 
-// If more events are due than one Tick handles, the rest follows automatically, and
-// requests run in between.
+// If more events are due than one Tick handles, the broker handles the rest in later
+// turns, and executes requests in between.
 func TestTickInPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs = 10000 // several times the limit of one Tick
@@ -163,12 +163,12 @@ func TestTickInPieces(t *testing.T) {
 			}
 		})
 		time.Sleep(9 * time.Second)
-		b.Call(func(*engine.Engine, int64) {}) // no event is due before
+		b.Call(func(*engine.Engine, int64) {}) // no event is due before this
 		holding.Store(true)
 		time.Sleep(2 * time.Second)
-		var between []uint64 // how many were ready
+		var between []uint64 // numbers of ready jobs
 		for range 3 {
-			<-begun // a piece is done
+			<-begun // a piece of the work is done
 			go b.Call(func(e *engine.Engine, _ int64) { between = append(between, e.Stats().Ready) })
 			synctest.Wait()
 			mayEnd <- true
@@ -243,7 +243,7 @@ func TestTellMoreDue(t *testing.T) {
 	}
 }
 
-// After Close no event becomes due, and the broker does not use the engine, even if the
+// After Close no event comes due, and the broker does not use the engine, even if the
 // timer has just fired.
 func TestCloseStopsTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

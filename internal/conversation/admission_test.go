@@ -48,10 +48,10 @@ func newAdmission(p *access.Policy) *admission {
 	return &admission{control: control}
 }
 
-// admitted returns a client under an admission.
+// admitted returns a client that an admission authenticates.
 func (d *driver) admitted(p *admission) *client { return d.admittedAs(p, nil) }
 
-// admittedAs is admitted for a client with a known identity.
+// admittedAs is admitted for a client that already has an identity.
 func (d *driver) admittedAs(p *admission, id *access.Identity) *client {
 	d.shared.Access = p.control
 	d.shared.Refused = func(c *Conversation, what string, tubes []string) {
@@ -118,7 +118,7 @@ func TestTokenInPut(t *testing.T) {
 	g.want("INSERTED 0\nINSERTED 1\n")
 	g.end()
 	g = d.admitted(p)
-	g.send(put("\t"+tokenOf("a")+"  ") + put("hello")) // as "echo TOKEN" would send a line feed
+	g.send(put("\t"+tokenOf("a")+"  ") + put("hello")) // like the line feed of "echo TOKEN"
 	g.want("INSERTED 0\nINSERTED 2\n")
 	g.end()
 	g = d.admitted(p)
@@ -128,8 +128,8 @@ func TestTokenInPut(t *testing.T) {
 	g.end()
 }
 
-// A token in a put never becomes a job, for any identity of the client, whether
-// authentication is required or not.
+// A token in a put never becomes a job, for any identity of the client, whether or not
+// authentication is required.
 func TestTokenIsNoJob(t *testing.T) {
 	p := newAdmission(newPolicy(t, nil, "a", "b"))
 	p.TokenInPut = true
@@ -197,8 +197,8 @@ func TestAuthTimeout(t *testing.T) {
 // purpose.
 var verbs = []struct {
 	send string
-	want string // beginning of the reply, if it is allowed
-	any  bool   // any of the rights is enough
+	want string // start of the reply to an allowed command
+	any  bool   // any one of the rights is enough
 	need rights.Set
 }{
 	{"put 0 0 9 1\nx\n", "INSERTED", false, rights.Put},
@@ -240,7 +240,7 @@ var verbs = []struct {
 	{"flush-tube x any\n", "BAD_FORMAT", false, rights.None},
 }
 
-// TestRights tries each verb with each set of rights: 32 by 32.
+// TestRights tries each verb with each of the 32 sets of rights.
 func TestRights(t *testing.T) {
 	for set := rights.None; set <= rights.All; set++ {
 		rules := []access.RuleConfig{{Identities: []string{"admin"}, Tubes: []string{"*"}, Rights: rights.All}}
@@ -306,7 +306,7 @@ func TestWatchedTubes(t *testing.T) {
 	g.want("UNAUTHORIZED\nWATCHING 2\nAUTHENTICATED\nWATCHING 3\nUNAUTHORIZED\nWATCHING 2\nTIMED_OUT\n")
 	g.end()
 
-	// This client could watch the tube by its network, but not by its token.
+	// The client's network permits it to watch the tube, but its token does not.
 	admin := newAdmission(newPolicy(t, nil, "admin"))
 	id, _ := admin.control.Identify(access.Credentials{Token: []byte(tokenOf("admin"))})
 	g = d.admittedAs(p, id)
@@ -316,7 +316,8 @@ func TestWatchedTubes(t *testing.T) {
 	g.end()
 }
 
-// A refusal names its tubes. Changes of a tube, or of many jobs, are reported.
+// A report of a refusal names its tubes. Changes of a tube, or of many jobs, are also
+// reported.
 func TestRefusalsAndChanges(t *testing.T) {
 	rules := []access.RuleConfig{
 		{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: rights.All},
@@ -348,8 +349,8 @@ func TestRefusalsAndChanges(t *testing.T) {
 	g.end()
 }
 
-// No input of an unauthenticated client, in any pieces, is executed or authenticates it
-// without a token.
+// Without a token, no input of a client, in any pieces, is executed or authenticates the
+// client.
 func FuzzAuth(f *testing.F) {
 	f.Add("auth x\r\nput 0 0 9 1\r\nx\r\n", 3, true)
 	f.Add("put 0 0 9 20\r\nxxxxxxxxxxxxxxxxxxxx\r\nlist-tubes\r\n", 7, true)

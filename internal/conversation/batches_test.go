@@ -34,8 +34,8 @@ func (g *client) reserved() (sizes []int) {
 	return sizes
 }
 
-// A batch has at most a MiB of bodies, or one body. It arrives completely, however slowly
-// the client reads.
+// A batch has at most a MiB of bodies, or one body. It arrives completely even if the
+// client reads slowly.
 func TestBatchIsBounded(t *testing.T) {
 	for _, taking := range []int{0, 100_000} {
 		d := newDriver(t)
@@ -55,7 +55,7 @@ func TestBatchIsBounded(t *testing.T) {
 	}
 }
 
-// Two commands reserve and delete a thousand jobs, each with one reply. Later clients
+// Two commands reserve and delete a thousand jobs, each with one reply. Other clients
 // wait for at most one turn.
 func TestBatchOfManyJobs(t *testing.T) {
 	for _, failing := range []error{nil, errDisk} {

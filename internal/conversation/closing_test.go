@@ -27,7 +27,7 @@ func TestQuitEndsInItsTurn(t *testing.T) {
 	b.want("USING x\n")
 	b.wantState(Closed)
 
-	// The connection can be closed while it writes its last replies.
+	// The client can close the connection while it writes its last replies.
 	b = d.connect()
 	b.deaf = true
 	b.send("use x\nquit\n")
@@ -82,7 +82,7 @@ func TestLinger(t *testing.T) {
 	g.Advance(d.batch, d.now)
 	g.wantState(Closed)
 
-	_, g = linger(10, 0) // its kernel acknowledges late, and it never closes the connection
+	_, g = linger(10, 0) // acknowledges late, and never closes the connection
 	g.unacked = 0
 	g.Drained(g.Next(), 10, nil)
 	g.wantState(Lingering)
@@ -90,8 +90,8 @@ func TestLinger(t *testing.T) {
 	g.wantState(Closed)
 }
 
-// Stop lets a client get the replies to its earlier commands, and waits for no further
-// event.
+// Stop lets a client get the replies to its earlier commands, and does not wait for other
+// events.
 func TestStop(t *testing.T) {
 	for name, c := range map[string]struct{ input, want string }{
 		"idle":    {"", ""},
@@ -127,8 +127,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A connection that begins with another protocol is closed before the server executes a
-// command.
+// If a connection starts with another protocol, the conversation ends before it executes
+// a command.
 func TestForeign(t *testing.T) {
 	for input, want := range map[string]error{
 		"\x16\x03\x01\x02\x00\nput 0 0 9 1\nx\n":                      ErrTLS,

@@ -34,7 +34,8 @@ func TestCommands(t *testing.T) {
 	g.end()
 }
 
-// The replies do not depend on how the input is cut, or on how slowly the client reads.
+// The replies depend neither on the pieces in which the input arrives nor on the client's
+// reading speed.
 func TestAnyPieces(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		input := drawInput(rt)
@@ -69,7 +70,7 @@ func TestAnyPieces(t *testing.T) {
 	})
 }
 
-// receiveAll passes bytes to the conversation, one full buffer after the other.
+// receiveAll passes bytes to the conversation, one full buffer at a time.
 func (g *client) receiveAll(input []byte) {
 	g.pending = append(g.pending, input...)
 	g.proceed()
@@ -112,7 +113,7 @@ func TestWait(t *testing.T) {
 	worker.want("RESERVED 1 2\nhi\nUSING y\nUSING z\n")
 	worker.wantState(Reading)
 
-	// The reply arrives while earlier replies are being written.
+	// The wait ends while earlier replies are being written.
 	worker.deaf = true
 	worker.send("use x\nreserve\n")
 	worker.wantState(Writing)
@@ -144,7 +145,7 @@ func TestWaitEndsInItsOwnTurn(t *testing.T) {
 	d.now = d.batch.Apply(d.eng, d.now)
 	d.batch.TurnOver()
 	worker.wantState(Settling)
-	worker.Answered(d.now, nil) // before the batch is settled
+	worker.Answered(d.now, nil) // called before the batch is settled
 	d.waits = nil
 	worker.wantState(Settling)
 	d.batch.Settle(nil)
@@ -172,7 +173,7 @@ func TestSettleFails(t *testing.T) {
 	c.send("put 0 0 9 1\nd\n")
 	c.want("INSERTED 4\n")
 
-	// The reply to a duplicate depends on the put of the existing job.
+	// The reply to a duplicate put depends on the put of the existing job.
 	key := &engine.Key{Of: func(_ *[]byte, body []byte) ([]byte, bool) { return body, true }}
 	d.eng.SetPolicies(engine.PolicyFunc(func(tube string) *engine.Policy { return &engine.Policy{Unique: key} }))
 	c.send("put 0 0 9 1\nd\n")
@@ -322,7 +323,7 @@ func TestLargeBodyIsShared(t *testing.T) {
 	}
 }
 
-// Input of single bytes does not extend the deadline; real progress does.
+// Input of single bytes does not extend the deadline, but real progress does.
 func TestDeadline(t *testing.T) {
 	const limit = int64(time.Minute)
 	d := newDriver(t)
@@ -361,7 +362,7 @@ func TestDeadline(t *testing.T) {
 	g.want("INSERTED 1\n")
 	wantReason(ErrIdle)
 
-	// The same for replies that the kernel partly buffers.
+	// The same is true for replies of which the kernel buffers a part.
 	g.deaf = true
 	g.send("peek 1\n")
 	wantReason(ErrUnread)
@@ -370,7 +371,7 @@ func TestDeadline(t *testing.T) {
 		g.unacked = n
 		g.askUnacknowledged(d.now)
 	}
-	acknowledged(100_000) // including earlier replies
+	acknowledged(100_000) // includes earlier replies
 	for n := 99_999; n > 98_000; n-- {
 		d.now += limit / 1000
 		acknowledged(n)
@@ -408,7 +409,8 @@ func TestEnd(t *testing.T) {
 			t.Error("it ended twice")
 		}
 
-		// End also works with the commands in the same batch, and with an unsettled turn.
+		// End also works while the commands are in the same batch, and while a turn is
+		// unsettled.
 		g = d.connect()
 		crlf := strings.ReplaceAll(input, "\n", "\r\n")
 		g.Receive(d.batch, d.now, []byte(crlf+"use y\r\nput 0 0 9 1\r\nx\r\nreserve\r\nreserve\r\n"))
@@ -448,7 +450,8 @@ func TestEndOfInput(t *testing.T) {
 	g.wantState(Closed)
 }
 
-// The memory of input counts while it is in use, however the connection ends.
+// The memory of input counts only while it is in use, for each way in which a connection
+// can end.
 func TestInputMemory(t *testing.T) {
 	before := InputMemory()
 	d := newDriver(t)
@@ -501,9 +504,9 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// Clients that send many slow commands share the turn. Each executes at least one
-// command, and all together at most a turn's work. In the next turn they have only as
-// many commands as they had time for, and all of them when they send others.
+// Clients that send many slow commands share a turn. Each executes at least one command,
+// and together they do at most a turn's work. In the next turn, each can execute only as
+// many slow commands as fit in its time. After other commands, it can execute many again.
 func TestCommandsThatTakeLongShareTheTurn(t *testing.T) {
 	const clients, work = 20, 8192 / statsWork
 	d := newDriver(t)
@@ -548,7 +551,7 @@ func TestCommandsThatTakeLongShareTheTurn(t *testing.T) {
 			t.Fatalf("%d replies", n)
 		}
 	}
-	for range 8 { // as often as its share doubles
+	for range 8 { // until its share has doubled often enough
 		all[0].send(strings.Repeat("list-tube-used\n", maxCommands))
 	}
 	all[0].Receive(d.batch, d.now, []byte(strings.Repeat("list-tube-used\r\n", maxCommands)))

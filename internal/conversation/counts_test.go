@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Each unsuccessful reply is counted by its word.
+// The server counts unsuccessful replies by their first word.
 func TestUnsuccessful(t *testing.T) {
 	d := newDriver(t)
 	c := d.connect()
@@ -37,7 +37,8 @@ func TestUnsuccessful(t *testing.T) {
 	}
 }
 
-// A batch advances the time by a nanosecond per command, which reports their number.
+// Each command advances the time by a nanosecond, so the duration of a batch is its
+// number of commands.
 func TestCommandsTakeANanosecond(t *testing.T) {
 	d := newDriver(t)
 	one, other, gone := d.connect(), d.connect(), d.connect()

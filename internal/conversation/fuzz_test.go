@@ -11,13 +11,13 @@ import (
 // In the input of FuzzConversations, these bytes have special meanings. No command
 // contains them.
 const (
-	fuzzGuest  = 0xf0 // to fuzzGuest+2: the sender of the next bytes
+	fuzzGuest  = 0xf0 // up to fuzzGuest+2: selects the sender of the next bytes
 	fuzzCut    = 0xf3 // the input so far arrives before the rest
 	fuzzEnd    = 0xf4 // the client ends its input
 	fuzzLeave  = 0xf5 // the connection ends
 	fuzzDeaf   = 0xf6 // the client stops reading, or reads again
-	fuzzFail   = 0xf7 // changes fail to become durable from here on, or succeed again
-	fuzzSecond = 0xf8 // a second passes
+	fuzzFail   = 0xf7 // changes stop becoming durable, or become durable again
+	fuzzSecond = 0xf8 // one second passes
 	fuzzFlood  = 0xf9 // many commands
 )
 

@@ -24,7 +24,7 @@ type driver struct {
 	now     int64
 	waits   []*client // clients whose wait has ended
 	taking  int       // number of bytes that a client reads at a time; 0 means all
-	failing error     // with which turns are settled
+	failing error     // error with which turns are settled
 
 	dismissed []*client
 }
@@ -47,9 +47,9 @@ type client struct {
 	Conversation
 	driver  *driver
 	got     bytes.Buffer
-	deaf    bool   // reads no replies
+	deaf    bool   // the client reads no replies
 	unacked int    // number of unacknowledged bytes that the kernel reports
-	pending []byte // input for which there was no room yet
+	pending []byte // input that did not fit into Space
 }
 
 func (d *driver) connect() *client {
@@ -110,7 +110,7 @@ func (g *client) check() {
 	}
 }
 
-// write reads a piece of the replies.
+// write lets the client read a piece of the replies.
 func (g *client) write() {
 	if g.State() != Writing {
 		return
@@ -130,7 +130,7 @@ func (g *client) write() {
 	g.check()
 }
 
-// proceed performs the conversation's next steps until it needs input or has ended.
+// proceed performs the conversation's next steps until it needs input or ends.
 func (g *client) proceed() {
 	d := g.driver
 	for {

@@ -22,7 +22,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	idle, waits := d.connect(), d.connect()
 	idle.send("use x\n")
-	waits.send("reserve\n" + strings.Repeat("use x\n", 1000)) // a usual client with a long wait
+	waits.send("reserve\n" + strings.Repeat("use x\n", 1000)) // a typical client with a long wait
 	small, large, middle := begin(50_000), begin(120_000), begin(90_000)
 	if len(d.dismissed) > 0 {
 		t.Fatalf("%d connections were dismissed below the limit", len(d.dismissed))
@@ -71,8 +71,8 @@ func TestUnreadRepliesCount(t *testing.T) {
 	}
 }
 
-// All pieces of a list of names share one buffer, so that long lists create little
-// garbage.
+// All pieces of a list of names share one buffer, so that long lists cause few
+// allocations.
 func TestPiecesOfListShareABuffer(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)
@@ -96,8 +96,8 @@ func TestPiecesOfListShareABuffer(t *testing.T) {
 	}
 }
 
-// A list of jobs counts while it is built over several turns. Replies count while they
-// wait for a sync.
+// A list of jobs counts while it is built in several turns. Replies count while they wait
+// for a sync.
 func TestRepliesCountWhileTheyAreBuilt(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)

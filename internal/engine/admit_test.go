@@ -28,7 +28,7 @@ func view(e *Engine, now int64, sessions ...*Session) string {
 	return b.String()
 }
 
-// A refused change is the outcome of its verb, and has no other effect.
+// A verb whose change is refused returns the error of Admit and has no other effect.
 func TestAdmitRefuses(t *testing.T) {
 	const now = 100 * second
 	tests := []struct {

@@ -13,7 +13,7 @@ func TestAllocations(t *testing.T) {
 		body := make([]byte, 64)
 		spec := Spec{TTR: 60}
 		now := int64(0)
-		for range 100 { // until the heaps have their pages
+		for range 100 { // fills the pages of the heaps
 			e.Put(now, s, spec, body)
 		}
 		reserve := func() uint64 { j, _ := e.Reserve(now, s, 0); return j.ID }
@@ -81,7 +81,7 @@ func TestTubeAllocations(t *testing.T) {
 		want float64
 	}{
 		{"list-tubes", func() { names = e.TubeNames() }, 0},
-		{"list-tubes-watched", func() { names = e.Open(nil).WatchedNames() }, 5}, // three are the session's
+		{"list-tubes-watched", func() { names = e.Open(nil).WatchedNames() }, 5}, // three are of the session
 		{"use of a new tube", func() { e.Use(s, []byte("new")); e.Use(s, []byte(DefaultTube)) }, 2},
 		{"use of a new tube after list-tubes", func() { names = e.TubeNames(); e.Use(s, []byte("new")); e.Use(s, []byte(DefaultTube)) }, 4},
 	} {

@@ -8,7 +8,7 @@ import (
 
 var benchBody = make([]byte, 64)
 
-// mustOK fails a benchmark whose operation fails.
+// mustOK fails the benchmark if the outcome is not OK.
 func mustOK(b *testing.B, o Outcome) {
 	if o != OK {
 		b.Fatalf("outcome %v", o)

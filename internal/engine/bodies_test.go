@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A slot of a class fits its bodies, no smaller slot would fit, and above 128 bytes at
-// most an eighth is wasted.
+// The class of a body is the smallest one in which the body fits. Above 128 bytes, at
+// most an eighth of a slot is wasted.
 func TestClasses(t *testing.T) {
 	for n := 1; n <= maxClassed; n++ {
 		c := classOf(uint32(n))

@@ -2,9 +2,9 @@ package engine
 
 import "testing"
 
-// A new leader's engine gives a claimed job back: with its TTR, its attempt and its
-// place in max-reserved, and without a Change. It does not end jobs that had their only
-// attempt before the claims are over.
+// A new leader's engine reserves a claimed job again, with its TTR, its attempt and its
+// place in max-reserved, and without a Change. Until the claims end, it keeps jobs that
+// have used their only attempt.
 func TestClaim(t *testing.T) {
 	opt := Options{Logged: true, Claims: true, Policies: everyTube(Policy{MaxAttempts: 1, MaxReserved: 2, Interval: 100 * second, Burst: 1})}
 	old := New(opt)
@@ -25,11 +25,11 @@ func TestClaim(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", claims, want)
 	}
 
-	const now = 1000 * second // another clock
+	const now = 1000 * second // the new engine has another clock
 	e := New(opt)
 	restoreAll(e, old.TakeChanges())
 	e.Tick(now)
-	e.Tick(now + 100*second) // a sweep
+	e.Tick(now + 100*second) // runs a sweep
 	holder, other := e.Open(nil), e.Open(nil)
 	if _, o := e.Reserve(now, other, 0); o != TimedOut {
 		t.Errorf("a reserve before the claims: %v", o)
@@ -42,7 +42,7 @@ func TestClaim(t *testing.T) {
 		{other, Claim{ID: 9, Left: 1}, NotFound},
 		{other, Claim{ID: 1, Reserves: 1, For: 10 * second}, TimedOut},
 		{holder, claims[0], OK},
-		{other, claims[0], Failed}, // of an older reservation
+		{other, claims[0], Failed}, // a claim of an older reservation
 	} {
 		if o := e.Claim(now, c.s, c.c); o != c.want {
 			t.Errorf("%+v: %v, want %v", c.c, o, c.want)
@@ -59,10 +59,10 @@ func TestClaim(t *testing.T) {
 	if err := e.Check(); err != nil {
 		t.Error(err)
 	}
-	if _, o := e.Reserve(now, other, 0); o != OK { // current number
+	if _, o := e.Reserve(now, other, 0); o != OK { // the reservation has the current number
 		t.Errorf("the second of two jobs: %v", o)
 	}
-	if _, o := e.Reserve(now+1000*second, e.Open(nil), 0); o != TimedOut { // two are reserved
+	if _, o := e.Reserve(now+1000*second, e.Open(nil), 0); o != TimedOut { // two jobs are reserved already
 		t.Errorf("the third of two jobs: %v", o)
 	}
 	if o := e.Delete(other, 1); o != NotFound {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A session that is too large for a turn is closed in slices. It no longer counts, and
-// its jobs return one after the other, while other sessions work.
+// A session with too many jobs for one turn is closed in slices. It no longer counts, and
+// its jobs become ready one after the other while other sessions work.
 func TestCloseInSlices(t *testing.T) {
 	const now = 7 * second
 	e := New(Options{})
@@ -87,8 +87,8 @@ func TestCloseDoesNotQueue(t *testing.T) {
 	}
 }
 
-// The tubes of a closed session are removed in slices, and the lists equal those after a
-// removal at once.
+// The tubes of a closed session are removed in slices, and the lists are the same as
+// after a removal in one step.
 func TestCloseManyTubes(t *testing.T) {
 	var lists [][]string
 	for _, slice := range []int{1000, 7} {
@@ -120,8 +120,8 @@ func TestCloseManyTubes(t *testing.T) {
 	}
 }
 
-// Returning a job of a closed session takes constant work, even if the session held very
-// many. With a log, each tick returns equally few.
+// Returning a job of a closed session takes constant work, even if the session held many
+// jobs. With a log, each tick returns the same small number of jobs.
 func TestCloseWork(t *testing.T) {
 	for _, logged := range []bool{false, true} {
 		testCloseWork(t, Options{Logged: logged})
@@ -181,7 +181,7 @@ func TestDropSessions(t *testing.T) {
 		e.Reserve(now, s, Forever)
 	}
 	e.slice, e.workLimit = 2, 4
-	e.Close(now, all[1]) // takes more than one turn
+	e.Close(now, all[1]) // needs more than one turn
 	e.TakeChanges()
 	if st := e.Stats(); st.Waiting == 0 || st.Reserved == 0 || e.sessions[all[1].num] == nil {
 		t.Fatalf("the test has no effect: %+v", st)

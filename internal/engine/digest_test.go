@@ -77,8 +77,8 @@ func TestDigestKnowsNoOrder(t *testing.T) {
 	}
 }
 
-// A deciding engine and an engine that restores its decisions have equal digests at each
-// moment, regardless of due events and of their clocks.
+// An engine and a second engine that restores its changes always have equal digests,
+// regardless of due events and of their clocks.
 func TestDigestOfFollower(t *testing.T) {
 	const epoch = 50 * second
 	leader, follower := New(Options{Logged: true}), New(Options{})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The ids of the remaining jobs: consecutive, or with gaps.
+// idPatterns generate the ids of the remaining jobs, which are consecutive or have gaps.
 var idPatterns = map[string]func(k uint64) uint64{
 	"consecutive":           func(k uint64) uint64 { return k + 1 },
 	"consecutive from 2^40": func(k uint64) uint64 { return 1<<40 + k },
@@ -40,7 +40,7 @@ func (w *indexTwin) insert(id uint64) {
 		return
 	}
 	i, j := w.e.jobs.alloc()
-	for i == 0 { // so that 0 in the map is unique
+	for i == 0 { // so that a zero in the map is unique
 		i, j = w.e.jobs.alloc()
 	}
 	j.id = id
@@ -114,7 +114,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// A queue with few jobs at a time creates a node per sixteen ids. The index takes few
+// A queue with few jobs at a time creates one node for sixteen ids. The index takes few
 // bytes, even if the ids are far apart.
 func TestIndexNodes(t *testing.T) {
 	w := newIndexTwin(t)

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// The records of ten million jobs are most of the memory of a queue of small jobs.
+// Records are most of the memory of a queue with ten million small jobs, so their sizes
+// are fixed here.
 func TestRecordSizes(t *testing.T) {
 	if n := unsafe.Sizeof(job{}); n != 48 {
 		t.Errorf("a job takes %d bytes, want 48", n)
@@ -26,7 +27,7 @@ func buryOften(e *Engine, s *Session, id uint64, times int) {
 	}
 }
 
-// A job has a cold part from its first reserve or kick on, even after a restart. A buried
+// A job has a cold part after its first reserve or kick, even after a restart. A buried
 // job has none, unless its numbers are large.
 func TestColdPart(t *testing.T) {
 	for _, test := range []struct {

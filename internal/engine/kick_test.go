@@ -19,7 +19,7 @@ func slicedKick(state State, opt Options) (*Engine, *Session) {
 	return e, s
 }
 
-// A worker that buries each job as soon as it is kicked does not prolong a kick forever.
+// A worker that buries each job as soon as it is kicked cannot prolong a kick forever.
 func TestKickEnds(t *testing.T) {
 	e, s := slicedKick(Buried, Options{})
 	w := e.Open(nil)

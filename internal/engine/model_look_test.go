@@ -25,7 +25,7 @@ func (m *model) next() (at int64, do func(now int64)) {
 			at, do = due, func(now int64) { m.tubeDue(now, t) }
 		}
 	}
-	for _, s := range m.sessions { // they are in the order of birth
+	for _, s := range m.sessions { // the sessions are in the order of their start
 		due := int64(Never)
 		if held := m.heldBy(s); len(held) > 0 {
 			due = held[0].due
@@ -91,7 +91,7 @@ func (m *model) tickTo(now int64, places []uint64) {
 	}
 }
 
-// tubeStats counts all values again.
+// tubeStats recounts all values.
 func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
 	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop, Timeouts: t.timeouts, Releases: t.releases, Buries: t.buries, Failed: t.failed, Exhausted: t.exhausted, Duplicates: t.duplicates, Queued: t.queued, Worked: t.worked}
 	for _, j := range m.jobs {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// policyOf returns the policy of a tube, or a policy without effect.
+// policyOf returns the policy of a tube, or a policy that has no effect.
 func (m *model) policyOf(tube string) *Policy {
 	if m.policies != nil {
 		return cmp.Or(m.policies(tube), &Policy{})
@@ -27,7 +27,7 @@ func (m *model) lose(now int64, j *modelJob, end Ends) {
 	m.match(now)
 }
 
-// ready makes a job ready at once, or after a while.
+// ready makes a job ready at once, or after wait.
 func (m *model) ready(now int64, j *modelJob, wait int64) {
 	m.leave(j)
 	j.state, j.since = Ready, now
@@ -55,13 +55,13 @@ func (m *model) exhaust(now int64, j *modelJob, p *Policy) bool {
 	return true
 }
 
-// unlogged reports whether the log does not have the last reservation or timeout.
+// unlogged reports whether the log lacks the job's last reservation or timeout.
 func (j *modelJob) unlogged() bool {
 	return j.reserves != j.logged.reserves || j.timeouts != j.logged.timeouts
 }
 
-// allowances returns the number of kicks of a buried job, each of which grants as many
-// attempts again.
+// allowances returns how often a job was kicked while it was buried. Each such kick
+// grants the full number of attempts again.
 func (j *modelJob) allowances() uint32 {
 	if j.state == Buried {
 		return min(j.kicks, max(j.buries, 1)-1)
@@ -142,7 +142,7 @@ func (m *model) whyStale(now int64, j *modelJob) PolicyEvent {
 	return NumPolicyEvents
 }
 
-// stale ends such a job.
+// stale ends a stale job.
 func (m *model) stale(now int64, j *modelJob) bool {
 	p, why, how := m.policyOf(j.tube), m.whyStale(now, j), DeleteExhausted
 	switch {
@@ -178,7 +178,7 @@ func (m *model) leave(j *modelJob) {
 	}
 }
 
-// forgive limits a debt to one bucket.
+// forgive limits a tube's debt to one bucket.
 func (m *model) forgive(now int64, t *modelTube) {
 	p := m.policyOf(t.name)
 	if p.Interval == 0 {
@@ -188,7 +188,8 @@ func (m *model) forgive(now int64, t *modelTube) {
 	t.spent = min(t.spent, now+p.burst()*p.Interval)
 }
 
-// closes reports whether a policy permits no reservation from a tube, and until when.
+// closes reports whether a policy forbids reservations from a tube, and when it permits
+// them again.
 func (m *model) closes(now int64, t *modelTube) (until int64, closed bool) {
 	p := m.policyOf(t.name)
 	if p.PausedUntil != 0 && p.PausedUntil > now {
@@ -219,8 +220,8 @@ func (m *model) passed(now int64, t *modelTube, ready bool) {
 	}
 }
 
-// free opens a tube unless its policy closes it. If a session waits for one of its jobs,
-// the next tick opens it.
+// free opens a tube unless its policy closes it. If a session waits for a job of the
+// tube, the next tick opens it.
 func (m *model) free(t *modelTube) {
 	if !t.closed {
 		return
@@ -237,7 +238,7 @@ func (m *model) free(t *modelTube) {
 	t.closed, t.opensAt = false, Never
 }
 
-// reopen opens a tube when its time has come.
+// reopen opens a tube at the time that closes returned.
 func (m *model) reopen(now int64, t *modelTube) {
 	t.closed, t.opensAt = false, Never
 	if until, closed := m.closes(now, t); closed {
@@ -253,7 +254,7 @@ func (m *model) endStales(now int64, t *modelTube) {
 	}
 }
 
-// byFirst uses the first byte of a body, byBody the whole body.
+// byFirst and byBody are keys: the first byte of a body, and the whole body.
 var (
 	byFirst = &Key{"first", func(_ *[]byte, body []byte) ([]byte, bool) { return body[:min(1, len(body))], len(body) > 0 }}
 	byBody  = &Key{"body", func(buf *[]byte, body []byte) ([]byte, bool) {
@@ -262,7 +263,7 @@ var (
 	}}
 )
 
-// equal returns the jobs that make a put a duplicate.
+// equal returns the jobs of which a put is a duplicate.
 func (m *model) equal(now int64, tube string, spec Spec, body []byte) (ids []uint64) {
 	p := m.policyOf(tube)
 	if p.Unique == nil || spec.Again {
@@ -300,7 +301,7 @@ func (m *model) duplicate(now int64, j *modelJob, spec Spec, body []byte) {
 	}
 }
 
-// setPolicies gives some tubes policies, others, or none.
+// setPolicies sets, replaces or removes the policies of some tubes.
 func (tw *twins) setPolicies() {
 	var policies func(string) *Policy
 	if tw.src.intn("policies", 5) > 0 {
@@ -316,7 +317,7 @@ func (tw *twins) setPolicies() {
 	for tw.e.turnWork = 0; tw.e.outdated(); tw.e.turnWork = 0 {
 		tw.e.updatePolicies()
 	}
-	once := make(map[string]bool) // tubes that permitted only one attempt before
+	once := make(map[string]bool) // tubes that already permitted only one attempt
 	for _, t := range tw.m.tubes {
 		once[t.name] = tw.m.policyOf(t.name).singleAttempt()
 	}
@@ -340,7 +341,7 @@ func (tw *twins) setPolicies() {
 	}
 }
 
-// planted returns the policies, with a mistake if one is planted.
+// planted returns the policies, with the planted mistake if there is one.
 func (tw *twins) planted(policies func(string) *Policy) Policies {
 	return PolicyFunc(func(tube string) *Policy {
 		if policies == nil {
@@ -356,7 +357,7 @@ func (tw *twins) planted(policies func(string) *Policy) Policies {
 	})
 }
 
-// fullTube is a dead tube that takes fullJobs jobs.
+// fullTube is a dead tube that can hold fullJobs jobs.
 const (
 	fullTube = "full"
 	fullJobs = 2

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// A model is a naive implementation of beanstalkd's queue: maps and slices that are
-// scanned each time, without heaps, counters or back-pointers. It judges the engine, so
-// its correctness must be obvious.
+// A model is a naive implementation of beanstalkd's queue: it scans maps and slices each
+// time, without heaps, counters or back-pointers. The engine is compared with it, so its
+// correctness must be obvious.
 //
-// It deviates from beanstalkd where the engine does intentionally: waiting sessions are
-// served first come, first served; a TTR ends exactly when due; due events are processed
-// in the order of time.
+// It deviates from beanstalkd where the engine deviates intentionally: waiting sessions
+// are served first come, first served; a TTR ends exactly when due; due events are
+// processed in the order of their times.
 type model struct {
 	jobs           map[uint64]*modelJob
 	tubes          []*modelTube // in the order of list-tubes
@@ -41,18 +41,18 @@ type modelTube struct {
 	puts          uint64
 	deletes, stop uint64 // delete and pause-tube commands
 
-	timeouts, releases, buries uint64 // of its jobs
-	exhausted, duplicates      uint64 // jobs, puts
-	failed                     uint64 // jobs
+	timeouts, releases, buries uint64 // of the tube's jobs
+	exhausted, duplicates      uint64 // numbers of jobs and of puts
+	failed                     uint64 // number of jobs
 	queued, worked             Total
 
-	closed  bool // by its policy
+	closed  bool // the policy permits no reservation
 	opensAt int64
-	spent   int64 // until when the reservations of its policy are used up
+	spent   int64 // time until which the policy permits no reservation
 }
 
 type modelSession struct {
-	num          int // for the answers
+	num          int // number of the session in answers
 	born         int
 	use          string
 	watches      []string
@@ -71,7 +71,7 @@ type fields struct {
 	state                                       State
 	pri, delay, ttr                             uint32
 	created, due                                int64
-	buried                                      int // when, on the model's clock
+	buried                                      int // when it was buried, on the model's clock
 	reserves, timeouts, releases, buries, kicks uint32
 	failed                                      bool
 	failure                                     Failure
@@ -81,10 +81,10 @@ type modelJob struct {
 	fields
 	id       uint64
 	holder   *modelSession
-	reserved int    // when
+	reserved int    // when it was reserved, on the model's clock
 	since    int64  // time when it became ready or was reserved, in ns
-	touches  uint32 // since it was reserved
-	logged   fields // as they were at the last effect that outlives the process
+	touches  uint32 // since the job was reserved
+	logged   fields // as of the last effect that survives a restart
 }
 
 // An answer is a reply to a session, immediate or after a wait.
@@ -144,7 +144,7 @@ func (m *model) collect(name string) {
 	}
 }
 
-// in returns the jobs in a state, in the order in which they leave it.
+// in returns the jobs in a state, the first to leave it first.
 func (m *model) in(state State, ok func(*modelJob) bool) []*modelJob {
 	var found []*modelJob
 	for _, j := range m.jobs {
@@ -172,7 +172,7 @@ func (m *model) heldBy(s *modelSession) []*modelJob {
 	return m.in(Reserved, func(j *modelJob) bool { return j.holder == s })
 }
 
-// offered returns the ready jobs that the session could take, the best first.
+// offered returns the ready jobs that the session can reserve, the best first.
 func (m *model) offered(s *modelSession) []*modelJob {
 	return m.in(Ready, func(j *modelJob) bool {
 		t := m.find(j.tube)
@@ -320,7 +320,7 @@ func (m *model) settle(now int64, j *modelJob) {
 func (m *model) reserve(now int64, s *modelSession, timeout int64) (*modelJob, Outcome) {
 	s.worker = true
 	jobs, held := m.offered(s), m.heldBy(s)
-	for len(jobs) > 0 && m.stale(now, jobs[0]) { // then stale jobs at the heads of all tubes end
+	for len(jobs) > 0 && m.stale(now, jobs[0]) { // stale jobs at the heads of all tubes end
 		for _, tube := range s.watches {
 			if t := m.find(tube); !t.closed {
 				m.endStales(now, t)
@@ -355,7 +355,7 @@ func (m *model) reserveJob(now int64, s *modelSession, id uint64) (*modelJob, Ou
 	s.worker = true
 	ready := j.state == Ready
 	m.take(now, s, j)
-	if !ready { // it was set aside, and is so no more
+	if !ready { // the job was set aside before
 		j.logged = j.fields
 		j.logged.state, j.logged.due = Ready, 0
 	}
@@ -370,7 +370,7 @@ func (m *model) mine(s *modelSession, id uint64) *modelJob {
 	return nil
 }
 
-// fail records the end of an attempt, or a note if there is no end.
+// fail records the end of an attempt, or only a note if the attempt continues.
 func (m *model) fail(j *modelJob, end Ends) {
 	note := j.failure.Note
 	if j.failure.End != 0 || j.failure.Attempt != j.reserves {
@@ -401,7 +401,7 @@ func (m *model) note(s *modelSession, id uint64, text string) Outcome {
 	return OK
 }
 
-// workerOf returns the client of a session.
+// workerOf returns the identity and address of a session's client.
 func workerOf(num int) (identity string, address netip.AddrPort) {
 	if num%3 > 0 {
 		address = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(num)}), uint16(num))

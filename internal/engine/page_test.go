@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// pageOf reads a page at once, and checks that no turn is long.
+// pageOf reads a whole page, and checks that no turn is long.
 func pageOf(t *testing.T, e *Engine, state State, after Cursor, n int, between func()) (ids []uint64, next Cursor) {
 	t.Helper()
 	p, o := e.BeginPage([]byte(DefaultTube), state, after, n)
@@ -73,8 +73,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A reader of all pages sees every job that stays exactly once, in order, regardless of
-// changes between the turns. An incomplete page is the last.
+// A reader of all pages sees each remaining job exactly once, in order, regardless of
+// changes between the turns. Only the last page is incomplete.
 func TestPagesMeanwhile(t *testing.T) {
 	rng := seeded(t)
 	for _, state := range []State{Ready, Delayed, Buried, Reserved} {
@@ -148,7 +148,7 @@ func TestParseCursor(t *testing.T) {
 	}
 }
 
-// A page of a missing tube is refused; a page without jobs is empty.
+// A page of a missing tube is refused. An existing tube without jobs has an empty page.
 func TestPageOfNothing(t *testing.T) {
 	e := New(Options{})
 	if _, o := e.BeginPage([]byte("none"), Ready, Cursor{}, 9); o != NotFound {
@@ -164,7 +164,7 @@ func TestPageOfNothing(t *testing.T) {
 	}
 }
 
-// A sweep ends at its limit.
+// A sweep stops at its limit.
 func TestSweepAtMost(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)

@@ -73,8 +73,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// The number of reserved jobs never exceeds the policy's limit, and each end of a
-// reservation serves the session that has waited longest.
+// The number of reserved jobs never exceeds the policy's limit, and when a reservation
+// ends, the session that has waited longest gets the next job.
 func TestMaxReserved(t *testing.T) {
 	policy := Policy{MaxReserved: 2}
 	e := New(Options{Policies: everyTube(policy)})
@@ -115,8 +115,8 @@ func TestMaxReserved(t *testing.T) {
 	}
 }
 
-// A gate that opens for very many workers takes several turns, and no later worker is
-// served before them.
+// A gate that opens for very many workers takes several turns, and later workers are
+// served after these.
 func TestGateOpensInSlices(t *testing.T) {
 	e := New(Options{Policies: everyTube(Policy{MaxReserved: 1})})
 	e.workLimit = 400
@@ -146,7 +146,7 @@ func TestGateOpensInSlices(t *testing.T) {
 	}
 }
 
-// A pause and a gate are two reasons not to offer a job.
+// A pause and a gate each keep a tube's jobs from workers.
 func TestGateAndPause(t *testing.T) {
 	e := New(Options{Policies: everyTube(Policy{Interval: 10 * second, Burst: 1})})
 	all, got := servedWorkers(e, 2)
@@ -183,13 +183,13 @@ func TestReservable(t *testing.T) {
 	}
 }
 
-// A new rate starts with a debt of at most one bucket. The same rate keeps its debt, and
-// a tube without a rate drops it.
+// A new rate starts with a debt of at most one bucket. Setting the same rate again keeps
+// the debt, and removing the rate drops it.
 func TestRateChanges(t *testing.T) {
 	hour := 3600 * second
 	for name, c := range map[string]struct {
-		steps []Policy // after 5 jobs at 1/h with a burst of 5
-		want  int64    // until the gate opens
+		steps []Policy // set after 5 jobs at a rate of 1/h with a burst of 5
+		want  int64    // time until the gate opens
 	}{
 		"the same":        {[]Policy{{Interval: hour, Burst: 5}}, hour},
 		"faster":          {[]Policy{{Interval: second / 1000}}, second / 1000},
@@ -220,13 +220,13 @@ func TestRateChanges(t *testing.T) {
 	}
 }
 
-// Any number of reservations by id takes at most the tokens of one bucket.
+// Reservations by id never take more than the tokens of one bucket.
 func TestRateDebt(t *testing.T) {
 	const day, burst = 24 * 3600 * second, 10000
 	e := New(Options{Policies: everyTube(Policy{Interval: day, Burst: burst})})
 	s := e.Open(nil)
 	e.Put(0, s, Spec{TTR: 100}, nil)
-	for range 110_000 { // 110,000 days are more than an int64 of ns
+	for range 110_000 { // in ns, 110,000 days exceed an int64
 		e.ReserveJob(0, s, 1)
 		e.Release(0, s, 1, 0, 0)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// With one attempt, each reservation is a Change, and an engine that restores the job
-// does not reserve it: the job is exhausted until it is kicked.
+// If a policy permits one attempt, each reservation is a Change. After a restore the job
+// is exhausted, so no session can reserve it before it is kicked.
 func TestAtMostOnce(t *testing.T) {
 	policies := everyTube(Policy{MaxAttempts: 1})
 	for name, reserve := range map[string]func(e *Engine, s *Session) bool{
@@ -113,7 +113,7 @@ func TestAtMostOnceSetLate(t *testing.T) {
 				if job, o := after.Reserve(7*second, after.Open(nil), 0); o != TimedOut {
 					t.Errorf("job %d is reserved a second time after a restart: %v", job.ID, o)
 				}
-				if name == "reserved" && turns < 2 { // otherwise the Log has the attempts
+				if name == "reserved" && turns < 2 { // otherwise the Log contains the attempts
 					t.Errorf("%d turns for %d jobs", turns, n)
 				}
 			})
@@ -121,7 +121,7 @@ func TestAtMostOnceSetLate(t *testing.T) {
 	}
 }
 
-// texts are policies in which the text "once" permits one attempt.
+// texts implements policies in which the text "once" permits one attempt.
 type texts map[string]bool
 
 func (p texts) Of(tube string) *Policy {
@@ -142,8 +142,8 @@ func (p texts) With(pattern, settings string) Policies {
 	return with
 }
 
-// A change of the policy fails if the Log refuses an attempt; repeating the change tries
-// again. Repeated other changes do not delay it.
+// A change of the policy fails if the Log refuses to record an attempt. The change can be
+// repeated, and repeated changes of other policies do not delay it.
 func TestAtMostOnceSetLateRefused(t *testing.T) {
 	full := false
 	e := New(Options{Logged: true, Policies: texts{}, Admit: func(kind ChangeKind, _ string, _ int) Outcome {
@@ -179,8 +179,8 @@ func TestAtMostOnceSetLateRefused(t *testing.T) {
 	}
 }
 
-// A kick of a delayed job that was never reserved grants no second attempt; a kick of a
-// buried job grants one.
+// A kick of a delayed job that was never reserved grants no second attempt, but a kick of
+// a buried job does.
 func TestKickOfDelayedJob(t *testing.T) {
 	e := New(Options{Policies: everyTube(Policy{MaxAttempts: 1})})
 	s := e.Open(nil)
@@ -200,7 +200,8 @@ func TestKickOfDelayedJob(t *testing.T) {
 	}
 }
 
-// A job that its dead tube refuses is buried in its own tube, which continues.
+// If a dead tube refuses a job, the job is buried in its own tube, and that tube
+// continues to work.
 func TestDeadTubeRefuses(t *testing.T) {
 	for attempts := uint32(1); attempts < 3; attempts++ {
 		for _, l := range []Limits{{Tube: func(name string) (l TubeLimits) {
@@ -232,7 +233,8 @@ func TestDeadTubeRefuses(t *testing.T) {
 	}
 }
 
-// If a tube is shut because the Log refuses an attempt, its stats have the reason.
+// If a tube is shut because the Log refuses to record an attempt, the tube's stats show
+// the reason.
 func TestGateByLog(t *testing.T) {
 	full := true
 	e := New(Options{Logged: true, Policies: everyTube(Policy{MaxAttempts: 1}), Admit: func(kind ChangeKind, _ string, _ int) Outcome {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// prefixes are policies whose run-time settings pause the tubes with the pattern as
-// prefix.
+// prefixes implements policies whose run-time settings pause all tubes that start with
+// the pattern.
 type prefixes map[string]string
 
 func (p prefixes) Of(tube string) *Policy {
@@ -33,7 +33,8 @@ func (p prefixes) With(pattern, settings string) Policies {
 }
 
 // Run-time settings are a change. They apply to existing and new tubes, and a restored
-// engine has them before it serves a client. They keep no tube alive.
+// engine applies them before it serves a client. A tube does not continue to exist
+// because of its settings.
 func TestSetPolicy(t *testing.T) {
 	admitted := OK
 	opt := Options{Logged: true, Policies: prefixes{}, Admit: func(kind ChangeKind, tube string, body int) Outcome {
@@ -116,8 +117,8 @@ func TestMaxPolicies(t *testing.T) {
 	}
 }
 
-// keyed are policies under which the jobs of a tube with settings are unique by their
-// body, or by its first byte.
+// keyed implements policies that make the jobs of a tube with settings unique, by the
+// body or by its first byte.
 type keyed map[string]string
 
 var uniquePolicies = map[string]*Policy{"body": {Unique: byBody}, "first": {Unique: byFirst}}
@@ -130,12 +131,12 @@ func (k keyed) With(pattern, settings string) Policies {
 	return with
 }
 
-// Settings that change in each turn do not delay other settings, for many tubes or many
+// Settings that change in each turn do not delay other settings, even with many tubes or
 // jobs.
 func TestSettingsThatChangeAgainAndAgain(t *testing.T) {
 	const n = 2000
 	e := New(Options{Policies: prefixes{}})
-	e.workLimit = 10 * tickShare * lookupWork // ten tubes in a turn
+	e.workLimit = 10 * tickShare * lookupWork // ten tubes per turn
 	for i := range n {
 		e.PutInto(0, fmt.Appendf(nil, "m-%d", i), Spec{}, nil)
 	}
@@ -168,7 +169,7 @@ func TestSettingsThatChangeAgainAndAgain(t *testing.T) {
 		e.SetPolicy("pub", []string{"first", "body"}[i%2])
 	}
 	if _, all := e.KeysHeld(); all {
-		t.Error("no pass is under way") // the test has no effect
+		t.Error("no pass is under way") // in that case the test checks nothing
 	}
 	for i := range n {
 		if id, o := e.PutInto(0, []byte("big"), Spec{}, fmt.Appendf(nil, "%d", i)); o != Duplicate || id != uint64(i+1) {

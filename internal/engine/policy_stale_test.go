@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An expired job is never reserved: the next job is, and the policy determines the end of
-// the expired one.
+// No session gets an expired job. It gets the next job, and the policy determines what
+// happens to the expired one.
 func TestExpired(t *testing.T) {
 	for _, bury := range []bool{false, true} {
 		var told []string
@@ -32,7 +32,7 @@ func TestExpired(t *testing.T) {
 		if want := NotFound; !bury && o != want || bury && o != OK {
 			t.Errorf("bury %v: reserve-job of an ended job: %v", bury, o)
 		}
-		// A reserved job does not expire, but after its release it is not reserved again.
+		// A reserved job does not expire, but it expires when it is released.
 		e.Reserve(11*second, all[2].s, Forever)
 		e.Release(11*second, all[1].s, held, 0, 0)
 		if runTo(t, e, 80*second); len(*got) > 0 || e.Stats().Waiting != 1 {
@@ -64,8 +64,8 @@ func TestAgeIsRestored(t *testing.T) {
 	}
 }
 
-// Very many jobs that expire at once take many turns. No turn serves an expired job, and
-// other jobs are served.
+// If many jobs expire at once, their removal takes many turns. During these turns no
+// worker gets an expired job, and workers get other jobs.
 func TestManyExpire(t *testing.T) {
 	const n = 3 * slotsPerPage
 	e := New(Options{Policies: PolicyFunc(func(tube string) *Policy {
@@ -124,7 +124,8 @@ func TestStaleJobsOfNewPages(t *testing.T) {
 	}
 }
 
-// A job whose end the Log refuses is not served. It ends when the Log has room.
+// If the Log refuses to record the end of an expired job, no worker gets the job. It ends
+// when the Log has space.
 func TestExpiredRefused(t *testing.T) {
 	full := true
 	e := New(Options{Logged: true, Policies: everyTube(Policy{TTL: second, BuryAtTTL: true}), Admit: func(kind ChangeKind, _ string, _ int) Outcome {

@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// everyTube gives each tube the same policy.
+// everyTube returns policies that are the same for each tube.
 func everyTube(p Policy) Policies { return PolicyFunc(func(string) *Policy { return &p }) }
 
 // fail reserves the only job and ends the reservation.
@@ -33,8 +33,8 @@ func fail(t *testing.T, e *Engine, now int64, end Ends) {
 	}
 }
 
-// An exhausted job is no longer ready, for each kind of failure, and a kick grants as
-// many attempts again.
+// An exhausted job is no longer ready, for each kind of failure, and a kick grants the
+// full number of attempts again.
 func TestExhausted(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy Policy
@@ -114,8 +114,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// If the Log refuses the action of a policy, the job becomes ready, and the next failure
-// tries again.
+// If the Log refuses to record the action of a policy, the job becomes ready, and the
+// next failure tries again.
 func TestPolicyRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy Policy
@@ -155,8 +155,8 @@ func TestPolicyRefused(t *testing.T) {
 	}
 }
 
-// If dead tubes form a cycle, an exhausted job moves one step at a time, and waits for a
-// kick at each. It stays if its dead tube is its own tube or has an invalid name.
+// If dead tubes form a cycle, an exhausted job moves to the next tube and waits there for
+// a kick. It stays if its dead tube is its own tube or has an invalid name.
 func TestDeadTubes(t *testing.T) {
 	long := strings.Repeat("x", maxTubeName-4)
 	dead := map[string]string{"a": "b", "b": "a", "self": "{tube}", long: "{tube}.dead"}
@@ -181,8 +181,8 @@ func TestDeadTubes(t *testing.T) {
 	}
 }
 
-// An engine that takes over continues to count the ends of reservations, with and without
-// a policy.
+// The engine of a new leader continues to count the ends of reservations, with and
+// without a policy.
 func TestCountsAreLogged(t *testing.T) {
 	for _, p := range []Policy{{MaxAttempts: 9}, {}} {
 		e := New(Options{Logged: true, Policies: everyTube(p)})
@@ -198,8 +198,8 @@ func TestCountsAreLogged(t *testing.T) {
 	}
 }
 
-// A new policy applies to all tubes after some turns of bounded length. Without policies,
-// no action is taken.
+// After a few turns of bounded length, a new policy applies to all tubes. Without
+// policies, the engine takes no action.
 func TestSetPolicies(t *testing.T) {
 	const tubes = 5000
 	e := New(Options{})
@@ -248,8 +248,8 @@ func (panicking) Fatalf(format string, args ...any) {
 	panic(failure(fmt.Sprintf(format, args...)))
 }
 
-// TestPoliciesPlanted gives the engine policies that each lack one setting. The model
-// must detect it.
+// TestPoliciesPlanted removes one setting at a time from the engine's policies. The
+// comparison with the model must detect it.
 func TestPoliciesPlanted(t *testing.T) {
 	for name, plant := range map[string]func(*Policy){
 		"max-attempts": func(p *Policy) { p.MaxAttempts = 0 },

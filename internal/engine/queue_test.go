@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// A queueTwin is a queue and a list of its expected jobs.
+// A queueTwin is a queue with the list of its expected jobs.
 type queueTwin struct {
 	t      testing.TB
 	jobs   jobSlab
 	q      queue
 	lastID uint64
-	there  []slot // in the order of coming
+	there  []slot // in the order of arrival
 }
 
 func newQueueTwin(t testing.TB) *queueTwin {
@@ -47,7 +47,7 @@ func (q *queueTwin) compare(a, b slot) int {
 	return cmp.Or(cmp.Compare(x.pri, y.pri), cmp.Compare(x.id, y.id))
 }
 
-// check compares the whole order, and the jobs after a job.
+// check compares the whole order, and the order of the jobs after one of them.
 func (q *queueTwin) check(at int) {
 	q.t.Helper()
 	c := checker{e: &Engine{jobs: q.jobs}}
@@ -78,7 +78,7 @@ func FuzzQueue(f *testing.F) {
 		for k := range ops {
 			ops[k] = byte(rng.Uint32())
 			if n%2 == 0 && k%3 == 0 {
-				ops[k] %= 4 // mostly puts
+				ops[k] %= 4 // mainly puts
 			}
 		}
 		f.Add(ops)
@@ -91,25 +91,25 @@ func FuzzQueue(f *testing.F) {
 			switch n := len(q.there); {
 			case what < 2:
 				q.push(uint32(how%20), q.lastID+1)
-			case what == 2: // some hundreds in order
+			case what == 2: // adds hundreds of jobs, in order
 				for range how % 400 {
 					q.push(uint32(how%3), q.lastID+1)
 				}
-			case what == 3: // some hundreds out of order
+			case what == 3: // adds hundreds of jobs, out of order
 				for k := range how % 400 {
 					q.push(uint32(k*how%997), q.lastID+1)
 				}
 			case what == 4 && n > 0:
 				q.remove(how % n)
-			case what == 5: // some hundreds side by side
+			case what == 5: // adds hundreds of adjacent jobs
 				for at := how % (n + 1); at < len(q.there) && how%512 > 0; how-- {
 					q.remove(at)
 				}
-			case what == 6 && n > 0: // the first hundreds
+			case what == 6 && n > 0: // removes hundreds of jobs from the head
 				for range min(n, how%400) {
 					q.remove(slices.Index(q.there, q.q.top()))
 				}
-			case what == 7 && n > 0: // a job that returns
+			case what == 7 && n > 0: // returns a job to its place
 				id := q.jobs.at(q.there[how%n]).id
 				pri := q.jobs.at(q.there[how%n]).pri
 				q.remove(how % n)

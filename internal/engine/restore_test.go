@@ -10,7 +10,7 @@ import (
 )
 
 // TestRestoreRandom runs random operations and sometimes restores engines from the
-// emitted changes, in all the ways in which a log can be read.
+// emitted changes, for all orders in which a log can be read.
 func TestRestoreRandom(t *testing.T) {
 	tw := randomTwins(t, Options{Logged: true})
 	names := verbs()
@@ -73,7 +73,7 @@ func wantLogged(m *model, only map[uint64]bool) map[uint64]Change {
 		case Delayed:
 			c.Due = f.due
 		case Buried:
-			c.Due = int64(f.buried) // the model's clock: only the order matters
+			c.Due = int64(f.buried) // on the model's clock, because only the order matters
 		}
 		want[id] = c
 	}
@@ -300,7 +300,7 @@ func TestSegment(t *testing.T) {
 	}
 }
 
-// A job that was put while the clock was fast has at least age 0.
+// The age of a job that was put while the clock was ahead is not negative.
 func TestAgeOfFutureJob(t *testing.T) {
 	e := New(Options{})
 	e.Restore(Change{Kind: JobPut, State: Ready, ID: 1, TTR: 1, Created: 30 * 86400 * second, Tube: DefaultTube})

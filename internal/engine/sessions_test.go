@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A reader of the sessions in slices sees each session that stays open exactly once, and
-// no closed session.
+// A reader that lists the sessions in slices sees each session that stays open exactly
+// once, and no closed session.
 func TestSessions(t *testing.T) {
 	e := New(Options{})
 	var all []*Session
@@ -22,9 +22,9 @@ func TestSessions(t *testing.T) {
 		return next
 	}
 	next := look(0, 4)
-	e.Close(0, all[1]) // seen already
-	e.Close(0, all[6]) // not yet
-	e.Open(nil)        // takes a free place
+	e.Close(0, all[1]) // already seen
+	e.Close(0, all[6]) // not yet seen
+	e.Open(nil)        // reuses a free place
 	for next = look(next, 3); next != 0; {
 		next = look(next, 3)
 	}
@@ -65,7 +65,7 @@ func TestSessionStats(t *testing.T) {
 	}
 }
 
-// A put that is refused leaves no tube.
+// A refused put leaves no empty tube behind.
 func TestPutIntoRefused(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -15,11 +15,11 @@ type workload struct {
 	e          *Engine
 	rng        *rand.Rand
 	now        int64
-	there      map[uint64]bool // jobs that were put and not deleted
-	idle       []*Session      // neither wait nor kick
+	there      map[uint64]bool // jobs that were put and not yet deleted
+	idle       []*Session      // sessions that neither wait nor kick
 	kickers    []*Session
-	kicks      []Sweep // of kickers
-	unfinished int     // how often a kick or a closing was not done at once
+	kicks      []Sweep // kicks of the kickers
+	unfinished int     // number of kicks and closings that needed more than one turn
 }
 
 // A member is the Waiter of a session. It becomes idle when its wait ends.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// used counts the slots in use.
+// used returns the number of slots in use.
 func used(s *slots) int {
 	n := 0
 	for i := range s.pages {
@@ -24,7 +24,8 @@ func checkSlots(s *slots) error {
 	return errors.Join(c.broken...)
 }
 
-// A twin records only the used slots and the pages with storage.
+// TestSlots compares slots with a plain record of the used slots and of the pages that
+// have storage.
 func TestSlots(t *testing.T) {
 	for _, atMost := range []int{1, 2, 3, 64, 65, slotsPerPage} {
 		rng := rand.New(rand.NewPCG(uint64(atMost), 1))

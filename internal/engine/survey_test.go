@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each tube is reported once, in slices, while others are created and removed. The stats
-// equal those of TubeStats.
+// A survey in slices reports each tube once, while other tubes are created and removed.
+// Its values equal those of TubeStats.
 func TestSurveyTubes(t *testing.T) {
 	e := New(Options{})
 	for i := range 100 {
@@ -23,7 +23,7 @@ func TestSurveyTubes(t *testing.T) {
 			}
 		})
 		e.PutInto(2, fmt.Appendf(nil, "late-%d", turns), Spec{TTR: 9}, nil)
-		e.DeleteJob(uint64(90 + turns%3)) // removes its tube
+		e.DeleteJob(uint64(90 + turns%3)) // removes the job's tube
 	}
 	for i := range 89 {
 		if name := fmt.Sprintf("tube-%d", i); seen[name] != 1 {

@@ -12,7 +12,7 @@ func TestSweepMeanwhile(t *testing.T) {
 		e := New(Options{})
 		e.slice = 1 + rng.IntN(5)
 		jobs := rng.IntN(60)
-		if round%20 < 3 { // enough for several leaves
+		if round%20 < 3 { // enough jobs for several leaves
 			e.slice, jobs = 50, 3*leafJobs
 		}
 		s := e.Open(nil)
@@ -92,7 +92,7 @@ func TestSweepRefused(t *testing.T) {
 				return OK
 			}
 		}, Failed, 2},
-		{"for jobs", func(e *Engine) { // a moved job takes no additional memory, but a new tube does
+		{"for jobs", func(e *Engine) { // only a new tube takes additional memory
 			e.Use(e.Open(nil), []byte("to"))
 			e.SetLimits(Limits{Memory: 1, Tube: func(string) TubeLimits { return TubeLimits{Jobs: 3} }})
 		}, OutOfMemory, 3},
@@ -147,7 +147,7 @@ func TestSweepOfNothing(t *testing.T) {
 	}
 }
 
-// The end of a pause by Resume is no pause-tube command.
+// A pause that Resume ends is not counted as a pause-tube command.
 func TestResume(t *testing.T) {
 	e := New(Options{Logged: true})
 	if o := e.Resume(0, []byte("none")); o != NotFound {
@@ -172,8 +172,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A turn of a move logs a limited number of bytes, even if the jobs are large. Further
-// jobs wait until these are durable. Small jobs need no additional turns.
+// In one turn, a move logs a limited number of bytes, even if the jobs are large. The
+// remaining jobs wait until these bytes are durable. Small jobs need no additional turns.
 func TestMoveLogsLittleInATurn(t *testing.T) {
 	for _, test := range []struct{ body, jobs, turns int }{
 		{64, 5 * maxLoggedSlice, 6},

@@ -26,7 +26,7 @@ func TestTimes(t *testing.T) {
 		}, Total{1, 3e9}, Total{1, 5e9}},
 		{"time delayed is not time in the queue", func(e *Engine, s *Session) {
 			e.Put(ticked(e, 1), s, Spec{TTR: 100, Delay: 10}, nil)
-			e.Reserve(ticked(e, 13), s, 0) // it was due at 11
+			e.Reserve(ticked(e, 13), s, 0) // the job was due at 11
 		}, Total{1, 2e9}, Total{}},
 		{"time buried is not time in the queue, and touches do not restart the work", func(e *Engine, s *Session) {
 			id, _ := e.Put(ticked(e, 0), s, spec, nil)
@@ -85,8 +85,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// The time in the queue counts from the moment when a job became ready. It does not count
-// from its put, even if the job was delayed, released or kicked.
+// The time in the queue counts from the time when a job last became ready, not from its
+// put, for example if the job was delayed, released or kicked.
 func TestOldestReady(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)
@@ -118,12 +118,13 @@ func TestOldestReady(t *testing.T) {
 	expect(173, 3)
 }
 
-// The log does not contain the time at which a job became ready. It is known if the job
-// was never reserved or kicked; otherwise it counts from the start.
+// The log does not contain the time at which a job became ready. The time is known if the
+// job was never reserved or kicked. In other cases the time in the queue counts from the
+// start of the server.
 func TestRestoredTimes(t *testing.T) {
 	for _, c := range []struct {
 		change Change
-		want   int64 // s; in the queue at 5 s
+		want   int64 // seconds in the queue, at time 5 s
 	}{
 		{Change{State: Ready, Created: -30 * second}, 35},
 		{Change{State: Ready, Created: -30 * second, Delay: 20}, 15},

@@ -19,8 +19,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A source selects the next operation: rapid, which can shrink a failure, or a plain
-// generator, which is fast.
+// A source selects the next operation. It is either rapid, which can shrink a failure, or
+// a plain generator, which is fast.
 type source interface {
 	intn(label string, n int) int // 0 <= result < n
 }
@@ -54,11 +54,12 @@ type twins struct {
 	now   int64
 	pairs []*pair
 	heard []answer      // from the engine
-	log   []Change      // its emitted changes
-	plant func(*Policy) // makes a mistake in a policy of the engine
+	log   []Change      // the engine's emitted changes
+	plant func(*Policy) // plants a mistake in a policy of the engine
 }
 
-// A pair is a session in both; it is the engine's Waiter.
+// A pair is a session of the engine and its counterpart in the model. It is the engine's
+// Waiter.
 type pair struct {
 	tw *twins
 	e  *Session
@@ -75,7 +76,7 @@ func newTwins(t fataler, src source, opt Options) *twins {
 	opt.Limits.Tube = limitsOfTwins
 	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
 	tw.e.slice = 1 + src.intn("slice", 4)
-	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all jobs at once
+	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all stale jobs at once
 	tw.e.workLimit = maxTurnWork * tickShare                            // due events are processed in one turn
 	tw.e.keys.hashes = []uint32{1<<32 - 1, 15}[src.intn("hashes", 2)]
 	tw.open()
@@ -149,7 +150,7 @@ func (tw *twins) close(i int) {
 	p := tw.pairs[i]
 	tw.pairs = slices.Delete(tw.pairs, i, i+1)
 	tw.e.Close(tw.now, p.e)
-	tw.e.finish(tw.now) // the model processes all at once
+	tw.e.finish(tw.now) // the model processes everything at once
 	tw.m.close(tw.now, p.m)
 }
 
@@ -213,7 +214,7 @@ func (tw *twins) put(verb, tube string, spec Spec, body []byte, id uint64, o Out
 	}
 }
 
-// sessionVerbs are the verbs of a session that does not wait.
+// sessionVerbs contains the verbs that need a session that does not wait.
 var sessionVerbs = map[string]func(tw *twins, p *pair){
 	"put": func(tw *twins, p *pair) {
 		spec, body := tw.newJob()
@@ -305,7 +306,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 	"pause-tube": func(tw *twins, p *pair) {
 		name, n := tw.tube(), pick(tw.src, "pause", pauses)
 		tw.same("pause-tube", tw.e.Pause(tw.now, name, n), tw.m.pauseTube(tw.now, string(name), n))
-		tw.e.finish(tw.now) // the model processes all at once
+		tw.e.finish(tw.now) // the model processes everything at once
 	},
 	"use": func(tw *twins, p *pair) {
 		name := tw.tube()
@@ -317,7 +318,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 		n, o := tw.e.Watch(p.e, name)
 		tw.same("watch", []any{n, o}, []any{tw.m.watch(p.m, string(name)), OK})
 	},
-	"watch-many": func(tw *twins, p *pair) { // beyond Engine.few, and beyond a line's length of tubes to ignore
+	"watch-many": func(tw *twins, p *pair) { // more than Engine.few, and than one line can ignore
 		from := tw.src.intn("from", 20)
 		for i := range 18 {
 			name := fmt.Sprintf("t%d", from+i)
@@ -338,7 +339,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 	},
 }
 
-// otherVerbs need no session, or ignore whether it waits.
+// otherVerbs contains the verbs that need no session, or work even if it waits.
 var otherVerbs = map[string]func(tw *twins){
 	"open": func(tw *twins) {
 		if len(tw.pairs) < 8 {
@@ -445,7 +446,7 @@ var otherVerbs = map[string]func(tw *twins){
 		id, to := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), tw.tube()
 		tw.same("move job", tw.e.MoveJob(tw.now, id, string(to)), tw.m.moveJob(tw.now, id, string(to)))
 	},
-	"late":     func(tw *twins) { tw.advance() }, // due events stay due for a while
+	"late":     func(tw *twins) { tw.advance() }, // due events are processed late
 	"policies": (*twins).setPolicies,
 }
 
@@ -474,7 +475,7 @@ func (tw *twins) sweep(w *Sweep) {
 	}
 }
 
-// advance advances the time: a little, much, or exactly to the next due event.
+// advance advances the time by a little, by a lot, or exactly to the next due event.
 func (tw *twins) advance() {
 	next, _ := tw.m.next()
 	next = min(next, tw.m.sweepAt)
@@ -488,7 +489,7 @@ func (tw *twins) advance() {
 	}
 }
 
-// compare compares the visible states of both.
+// compare compares the visible states of the engine and the model.
 func (tw *twins) compare() {
 	e, m, now := tw.e, tw.m, tw.now
 	if err := e.Check(); err != nil {
@@ -502,7 +503,7 @@ func (tw *twins) compare() {
 	for _, t := range m.tubes {
 		names = append(names, t.name)
 		st, _ := e.TubeStats(now, []byte(t.name))
-		st.Gate, st.Reservable = 0, 0 // the time when a gate opens shows in the served sessions
+		st.Gate, st.Reservable = 0, 0 // the served sessions show when a gate opens
 		tw.same("stats-tube "+t.name, st, m.tubeStats(now, t))
 	}
 	tw.same("list-tubes", e.TubeNames().collect(), names)
@@ -549,7 +550,8 @@ func storedByModel(m *model) [2]int {
 	return [2]int{len(m.jobs), bodies}
 }
 
-// verb executes one command in both. It returns false if no session could execute it.
+// verb executes one command in the engine and in the model. It returns false if no
+// session could execute it.
 func (tw *twins) verb(name string) bool {
 	if do := otherVerbs[name]; do != nil {
 		do(tw)
@@ -562,7 +564,7 @@ func (tw *twins) verb(name string) bool {
 	return true
 }
 
-// verbs contains the names of all commands, frequent ones several times.
+// verbs returns the names of all commands. Frequent commands are repeated.
 func verbs() []string {
 	names := slices.Sorted(maps.Keys(sessionVerbs))
 	names = slices.AppendSeq(names, maps.Keys(otherVerbs))
@@ -571,8 +573,8 @@ func verbs() []string {
 	return names
 }
 
-// TestStateMachine lets rapid look for a short sequence of operations after
-// which the engine and the model disagree.
+// TestStateMachine uses rapid to find a short sequence of operations after which the
+// engine and the model disagree.
 func TestStateMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tw := newTwins(t, rapidSource{t}, Options{})
@@ -588,8 +590,8 @@ func TestStateMachine(t *testing.T) {
 	})
 }
 
-// TestRandom runs the same operations for longer: queues become deep, with many ids and
-// sessions.
+// TestRandom runs longer sequences of the same operations, so that there are many jobs,
+// ids and sessions.
 func TestRandom(t *testing.T) {
 	tw := randomTwins(t, Options{})
 	names := verbs()
@@ -604,7 +606,8 @@ func TestRandom(t *testing.T) {
 		for _, a := range tw.heard {
 			heard[a.outcome]++
 		}
-		// The number of jobs varies, so that workers wait and queues become deep.
+		// The number of jobs varies, so that workers sometimes wait and queues are
+		// sometimes long.
 		if len(tw.m.jobs) > 10+i/100%2*100 {
 			tw.drain(i)
 		}
@@ -651,7 +654,7 @@ func seeded(t *testing.T) *rand.Rand {
 }
 
 // drain deletes most unreserved jobs, so that the model stays fast. If that is not
-// enough, a session must release its jobs.
+// enough, a session releases its jobs.
 func (tw *twins) drain(n int) {
 	tw.open()
 	p := tw.pairs[len(tw.pairs)-1]

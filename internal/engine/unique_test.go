@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// uniqueEngine returns an engine in whose tube "u" jobs are unique by body, and a session
-// that uses and watches the tube.
+// uniqueEngine returns an engine that has a tube "u", in which jobs are unique by body,
+// and a session that uses and watches the tube.
 func uniqueEngine(p *Policy) (*Engine, *Session) {
 	if p.Unique == nil {
 		p.Unique = byBody
@@ -54,7 +54,7 @@ func TestMemoryOfKeys(t *testing.T) {
 	}
 }
 
-// This is the table in doc/policies.md.
+// The rows are the table in doc/policies.md.
 func TestUniqueWhile(t *testing.T) {
 	for _, test := range []struct {
 		what string
@@ -128,7 +128,8 @@ func TestUniqueMode(t *testing.T) {
 	}
 }
 
-// A reply that depends on a job is a promise. No promise is made while the Log is broken.
+// A reply that depends on a job is a promise. The engine makes no promise while the Log
+// is broken.
 func TestUniquePromises(t *testing.T) {
 	e, s := uniqueEngine(&Policy{})
 	putsAgain(t, e, 0, s)
@@ -146,8 +147,8 @@ func TestUniquePromises(t *testing.T) {
 	}
 }
 
-// A new policy finds the existing jobs: in slices, or before the first client is served
-// if the jobs were restored.
+// A new policy applies to existing jobs. They are indexed in slices, or, if they were
+// restored, before the first client is served.
 func TestUniqueLater(t *testing.T) {
 	const jobs = 5000
 	e, s := uniqueEngine(&Policy{})
@@ -188,7 +189,8 @@ func TestUniqueLater(t *testing.T) {
 	}
 }
 
-// textPolicies make all tubes unique once a setting exists.
+// textPolicies implements policies that make the jobs of all tubes unique when any
+// setting exists.
 type textPolicies struct{ *Policy }
 
 func (p textPolicies) Of(string) *Policy          { return p.Policy }

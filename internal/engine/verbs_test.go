@@ -4,14 +4,14 @@ import (
 	"testing"
 )
 
-// The jobs of eachState, all in the tube "work".
+// These are the jobs that eachState puts into the tube "work".
 const (
 	readyJob uint64 = 1 + iota
 	delayedJob
 	buriedJob
 	myJob    // reserved by me
-	theirJob // reserved by another
-	noJob    // never was
+	theirJob // reserved by the other session
+	noJob    // never existed
 )
 
 // eachState returns an engine with a job in each state and a second session.

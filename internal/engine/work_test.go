@@ -7,7 +7,7 @@ import (
 	"weak"
 )
 
-// The work of each command counts, in jobs or bytes, and Tick starts at zero.
+// Each command adds its work, in jobs or bytes, to the turn's work. Tick resets the sum.
 func TestSpent(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -56,8 +56,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// Each of many long operations makes progress in a turn, even if little work is left, but
-// not more than necessary.
+// In each turn, each of many long operations makes some progress, even if the turn has
+// little work left.
 func TestLongOperationsShareATurn(t *testing.T) {
 	const kickers, each = 200, 1000
 	e := New(Options{})
@@ -82,8 +82,8 @@ func TestLongOperationsShareATurn(t *testing.T) {
 	}
 }
 
-// Kicks of jobs with expensive keys process one job each when the turn has done twice its
-// work.
+// When the turn has done twice its work, each kick of jobs with expensive keys processes
+// one more job.
 func TestKicksOfLargeBodiesShareATurn(t *testing.T) {
 	const kickers, each, units = 50, 10, 1000
 	e := New(Options{Policies: PolicyFunc(func(string) *Policy { return &Policy{Unique: byBody} })})
@@ -110,8 +110,9 @@ func TestKicksOfLargeBodiesShareATurn(t *testing.T) {
 	}
 }
 
-// A pause with very many waiting sessions ends in slices. The sessions are served in
-// order, even if they watch many tubes, and before later sessions.
+// If many sessions wait for a paused tube, its pause ends in slices. The sessions are
+// served in the order of their waits, even if they watch many tubes, and before later
+// sessions.
 func TestPauseEndsInSlices(t *testing.T) {
 	const workers, jobs = 5000, 4500
 	for _, ends := range []string{"at its end", "by a command"} {
@@ -161,8 +162,8 @@ type hearing func(Job, Outcome)
 
 func (h hearing) WaitOver(j Job, o Outcome) { h(j, o) }
 
-// After the changes are written, the engine has its own copy of a body, and nothing else
-// refers to the caller's.
+// After the changes are written, the engine has its own copy of a body, and nothing
+// refers to the caller's copy.
 func TestTakeKeepsNoBody(t *testing.T) {
 	e := New(Options{Logged: true})
 	s := e.Open(nil)

@@ -74,13 +74,13 @@ func removeTheirs(t *testing.T, fsys vfs.FS, dir string) {
 	}
 }
 
-// interruptAdoption returns the disk after a power cut during the adoption, with some of
-// the jobs in the journal.
+// interruptAdoption returns the disk after a power cut during the adoption, when the
+// journal contains only some of the jobs.
 func interruptAdoption(t *testing.T, disk *memfs.FS) *memfs.FS {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := 1; ; n++ {
-		fsys := disk.Crash(rng) // a copy: all is synced
+		fsys := disk.Crash(rng) // a copy, because everything is synced
 		fsys.CutAt(n)
 		j := New(Options{SegmentSize: wal.MinSegmentSize})
 		eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
@@ -128,8 +128,8 @@ func TestAdoptFilesGone(t *testing.T) {
 	wantJobs(t, fsys, "/", "1 / 1, 2 / 2, 3 / 3")
 }
 
-// Files of beanstalkd next to a journal stop the start, and nothing is changed. A file
-// that was adopted earlier is not overwritten.
+// If there are beanstalkd files next to a journal, the start fails, and nothing is
+// changed. A file that was adopted earlier is not overwritten.
 func TestAdoptOtherFiles(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3, 4, 5)

@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// append appends changes like a turn of the broker.
+// append appends changes, as a turn of the broker does.
 func (b *bench) append() error {
 	changes := b.eng.TakeChanges()
 	defer b.eng.RecycleChanges(changes)
@@ -42,7 +42,7 @@ func TestAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 2000 { // so that buffers have grown
+		for range 2000 { // until the buffers have grown
 			turn()
 		}
 		if err := b.log.commit(); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // wake runs the turns that the journal requests, and no others, for ten seconds. The
-// first is at next.
+// first turn is at next.
 func (b *bench) wake(next int64) {
 	b.tb.Helper()
 	for until := b.now + 10*healPause; next < until; {
@@ -19,8 +19,8 @@ func (b *bench) wake(next int64) {
 	}
 }
 
-// The health reports files that the background could not create. Housekeep creates them
-// later, without other turns.
+// The health reports files that the background goroutine could not create. Housekeep
+// creates them later, even if there are no other turns.
 func TestPreparingFailsAtRest(t *testing.T) {
 	b := newSickBench(t)
 	b.rest()
@@ -39,7 +39,8 @@ func TestPreparingFailsAtRest(t *testing.T) {
 	}
 }
 
-// Work that arrives while the background is busy is done afterwards, without other turns.
+// Work that arrives while the background goroutine is busy is done later, even if there
+// are no other turns.
 func TestPreparingIsBusyAtRest(t *testing.T) {
 	b := newSickBench(t)
 	held := make(chan bool)
@@ -53,8 +54,8 @@ func TestPreparingIsBusyAtRest(t *testing.T) {
 	}
 }
 
-// The journal heals after a failed sync in the background even if Options.Sync is
-// negative, without other turns.
+// The journal heals after a failed sync in the background, even if Options.Sync is
+// negative and there are no other turns.
 func TestUnpromisedSyncFailsAtRest(t *testing.T) {
 	fsys := faultfs.New(memfs.New())
 	b := &bench{tb: t}

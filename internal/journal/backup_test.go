@@ -20,7 +20,7 @@ import (
 type chain struct {
 	journal *Journal
 	broker  *broker.Broker
-	last    uint64 // job that was put
+	last    uint64 // the newest job
 }
 
 func newChain(t *testing.T, fsys vfs.FS, dir string) *chain {
@@ -47,7 +47,7 @@ func (c *chain) step(t *testing.T) {
 	}
 }
 
-// checkCopy checks a copy of a chain. Its jobs must be first or later.
+// checkCopy checks a copy of a chain. Its jobs must not be older than first.
 func checkCopy(t *testing.T, fsys vfs.FS, dir string, first uint64) {
 	t.Helper()
 	e := engine.New(engine.Options{})
@@ -63,7 +63,7 @@ func checkCopy(t *testing.T, fsys vfs.FS, dir string, first uint64) {
 	}
 }
 
-// A backup contains the queue at a time after the start of the backup, regardless of
+// A backup contains the queue at some time after the start of the backup, regardless of
 // writes and cleaning during the backup.
 func TestBackupOfBusyQueue(t *testing.T) {
 	dir := t.TempDir()
@@ -106,7 +106,7 @@ func TestBackupOfBusyQueue(t *testing.T) {
 	}
 }
 
-// A truncated archive, or one with other contents, is an error.
+// ReadBackup returns an error for a truncated archive or one with other contents.
 func TestReadBackupInvalid(t *testing.T) {
 	disk := memfs.New()
 	must := func(err error) {
@@ -160,7 +160,7 @@ func TestReadBackupInvalid(t *testing.T) {
 	must(c.broker.Close())
 }
 
-// brokenReader is an interrupted connection.
+// brokenReader simulates an interrupted connection.
 type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
@@ -174,7 +174,7 @@ func archiveOf(head tar.Header) io.Reader {
 	return &b
 }
 
-// The backup of a member's journal is a single server's journal.
+// A backup of a member's journal contains a journal for a single server.
 func TestBackupOfMember(t *testing.T) {
 	disk := memfs.New()
 	must := func(err error) {

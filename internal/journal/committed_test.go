@@ -35,7 +35,7 @@ func openMember(t testing.TB, fsys vfs.FS, dir string) (*Journal, *engine.Engine
 	return j, eng
 }
 
-// A lateLeader is a leader whose entries are appended two turns later.
+// A lateLeader is a leader whose entries are appended two turns late.
 type lateLeader struct {
 	*bench
 	entries [][]engine.Change
@@ -48,7 +48,7 @@ func newLateLeader(t *testing.T, disk *memfs.FS) *lateLeader {
 	return &lateLeader{bench: &bench{tb: t, log: j, eng: eng, s: eng.Open(nil)}}
 }
 
-// turn executes do, and appends the changes of the turn before the last one.
+// turn executes do, and appends the changes of the turn before the previous one.
 func (l *lateLeader) turn(do func()) {
 	l.tb.Helper()
 	l.now += int64(cleanPause)
@@ -76,8 +76,8 @@ func (l *lateLeader) append(changes []engine.Change) {
 	}
 }
 
-// A job with a change in flight in every turn blocks neither cleaning nor rewriting. They
-// write its last committed state.
+// A job that has an uncommitted change in every turn blocks neither cleaning nor
+// rewriting. Both write the job's last committed state.
 func TestHotJob(t *testing.T) {
 	disk := memfs.New()
 	l := newLateLeader(t, disk)
@@ -212,7 +212,7 @@ func TestLeaveCluster(t *testing.T) {
 	again.Close()
 }
 
-// The last Applied survives a rewrite, wherever in a segment its record is.
+// The last Applied survives a rewrite, for any position of its record in a segment.
 func TestAppliedIsRewritten(t *testing.T) {
 	for n := range uint64(40) {
 		disk := memfs.New()

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A sick bench has a disk that can be full or fail, and a readable log.
+// A sickBench is a bench with a readable log and a disk that can be full or fail.
 type sickBench struct {
 	bench
 	disk *memfs.FS
@@ -54,7 +54,7 @@ func (b *sickBench) wantHealth(want string) {
 	}
 }
 
-// wantRefusal checks whether the journal refuses jobs.
+// wantRefusal checks that the journal refuses jobs, or that it does not.
 func (b *sickBench) wantRefusal(want bool) {
 	b.tb.Helper()
 	if err := b.log.Stats().Refusal; (err != nil) != want {
@@ -70,8 +70,8 @@ func (b *sickBench) wantSaid(line string, times int) {
 	}
 }
 
-// While puts are refused, the stats contain the reason. The log reports the start and the
-// end, even without further puts.
+// While puts are refused, the stats contain the reason. The log reports when this starts
+// and when it ends, even if there are no further puts.
 func TestHealthIsTold(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -151,10 +151,10 @@ func TestHealthOfLargeJobs(t *testing.T) {
 	b.wantSaid("journal has room again", 1)
 }
 
-// While puts of a size are refused, the journal stays full: room for the job without room
-// for its delete does not count.
+// While puts of a size are refused, the journal stays full: space for a job does not
+// count if there is no space for its delete.
 func TestFullUntilAPutFits(t *testing.T) {
-	for size := 1000; size < 1060; size++ { // for some sizes, only the delete has no room
+	for size := 1000; size < 1060; size++ { // for some sizes, only the delete has no space
 		b := newSickBench(t)
 		b.disk.SetLimit(b.disk.Used() + 8*segment)
 		b.fill(size)
@@ -166,8 +166,8 @@ func TestFullUntilAPutFits(t *testing.T) {
 	}
 }
 
-// On a full disk the journal tries to create a file at intervals, not for each put, and
-// uses no sequence number for it.
+// On a full disk the journal tries to create a file at intervals, not for each put, and a
+// failed attempt uses no sequence number.
 func TestFullDiskIsNotAsked(t *testing.T) {
 	b := newSickBench(t)
 	b.disk.SetLimit(b.disk.Used() + 8*segment)
@@ -196,8 +196,8 @@ func TestFullDiskIsNotAsked(t *testing.T) {
 	}
 }
 
-// On a full disk, release, bury, kick and pause work until the room reserved for them is
-// used. The journal reserves it again when there is room.
+// On a full disk, release, bury, kick and pause work until the space reserved for them is
+// used. The journal reserves it again when the disk has space.
 func TestStatesOnFullDisk(t *testing.T) {
 	b := newSickBench(t)
 	b.disk.SetLimit(b.disk.Used() + 8*segment)
@@ -220,7 +220,7 @@ func TestStatesOnFullDisk(t *testing.T) {
 		n := 0
 		for ; do() == engine.OK; n++ {
 		}
-		if states := b.log.space.states.want; n < states/4-1 || n > 8*states { // a record rarely uses all of its room
+		if states := b.log.space.states.want; n < states/4-1 || n > 8*states { // a record rarely uses all of it
 			t.Errorf("round %d: %d changes of three were done, with room for %d states", round, n, states)
 		}
 		if o := b.tryPut(10); o != engine.OutOfMemory {
@@ -237,8 +237,8 @@ func TestStatesOnFullDisk(t *testing.T) {
 	b.disk.SetLimit(0)
 }
 
-// An error of the background ends when the background has succeeded once, even if each
-// turn gives it more work.
+// The background goroutine's error disappears after its first success, even if each turn
+// gives it more work.
 func TestBackgroundWorksAgain(t *testing.T) {
 	b := newSickBench(t)
 	b.tryPut(segment / 2)

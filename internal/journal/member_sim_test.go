@@ -22,9 +22,9 @@ type planted int
 const (
 	nothing         planted = iota
 	cleanedInFlight         // cleaning ignores changes in flight
-	putNotCounted           // a segment can be removed that has a job whose deletion is in flight
+	putNotCounted           // a segment can be removed although a job in it has its deletion in flight
 	cutUnsynced             // the log is cut at a mark that is not durable
-	markFirst               // the mark comes before the facts of its entry
+	markFirst               // the mark is written before the facts of its entry
 )
 
 // The journals of members contain the committed changes, regardless of changes in flight,
@@ -67,7 +67,7 @@ func TestMembersPlanted(t *testing.T) {
 	}
 }
 
-// live runs a group, and returns the first error.
+// live runs a group and returns the first error.
 func live(t *testing.T, seed uint64, p planted, seen *tally) (err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed always gives the same run
 	synctest.Test(t, func(*testing.T) {
@@ -161,7 +161,7 @@ func (g *group) settle() {
 		time.Sleep(2001 * time.Millisecond) // so that no TTR ends between the turns of an iteration
 		synctest.Wait()
 		if g.leader != nil {
-			g.leader.turn(func(*engine.Engine, int64) {}) // TTRs that expire are changes
+			g.leader.turn(func(*engine.Engine, int64) {}) // expired TTRs are changes
 		}
 		g.commit(len(g.entries))
 		for _, m := range g.members {
@@ -249,7 +249,7 @@ func (m *member) anyTube(rng *rand.Rand) []byte {
 	return []byte([]string{"default", "mail", "images"}[rng.IntN(3)])
 }
 
-// anyJob returns the id of a job, often of a job that was changed before.
+// anyJob returns the id of a job, often of a job that was recently changed.
 func (m *member) anyJob(rng *rand.Rand, e *engine.Engine) uint64 {
 	for range 10 {
 		id := e.LastID() - rng.Uint64N(min(40, e.LastID())+1)

@@ -21,7 +21,7 @@ import (
 // drops, and the faults.
 type group struct {
 	mu        sync.Mutex
-	changed   sync.Cond // committed, or the leader
+	changed   sync.Cond // signals that a commit was made, or the leader changed
 	rng       *rand.Rand
 	opt       Options
 	planted   planted
@@ -122,18 +122,18 @@ type member struct {
 	g        *group
 	disk     *memfs.FS
 	fsys     *faultfs.FS
-	epoch    int64  // ns since 1970, when the engine's clock was 0
-	cut      uint64 // its copy of the entries begins after this one
+	epoch    int64  // time at which the engine's clock was 0, in ns since 1970
+	cut      uint64 // its copy of the entries starts after this one
 	began    time.Time
 	j        *Journal
 	eng      *engine.Engine
 	b        *broker.Broker
 	sessions []*engine.Session
-	facts    [][]byte // of the turn
+	facts    [][]byte // facts of the current turn
 	wrong    error
-	budget   int // entries to apply in the next turn
+	budget   int // number of entries to apply in the next turn
 
-	// These fields belong to the leader.
+	// The following fields are used by the leader only.
 	deposed  bool              // its engine must be rebuilt
 	executed [][]engine.Change // changes of entries that are not applied, for planted mistakes
 }
@@ -145,7 +145,7 @@ func (m *member) boot() {
 	m.b = broker.New(m.open(), broker.Options{Log: m, Now: func() int64 { return int64(time.Since(m.began)) }})
 }
 
-// open reads the journal into another engine.
+// open reads the journal into a new engine.
 func (m *member) open() *engine.Engine {
 	opt := m.g.opt
 	opt.Epoch = m.epoch
@@ -158,7 +158,7 @@ func (m *member) open() *engine.Engine {
 		return m.open()
 	}
 	if err != nil {
-		if m.deposed = m.dark(); !m.deposed { // otherwise it has no engine before the next start
+		if m.deposed = m.dark(); !m.deposed { // without power, it has no engine
 			m.fail(err)
 		}
 		m.j = nil
@@ -168,7 +168,7 @@ func (m *member) open() *engine.Engine {
 	return m.eng
 }
 
-// known returns an error unless the member has the entries after a mark.
+// known returns an error if the member does not have the entries after a mark.
 func (m *member) known(a Applied) error {
 	switch {
 	case a.Index > uint64(m.g.committed):
@@ -208,7 +208,7 @@ func (m *member) Append(changes []engine.Change) error {
 	return nil
 }
 
-// Flush proposes an entry.
+// Flush proposes an entry with the facts of the turn.
 func (m *member) Flush() (durable bool, err error) {
 	g := m.g
 	g.mu.Lock()
@@ -252,7 +252,7 @@ func (m *member) Housekeep(now int64) (next int64) {
 }
 
 func (m *member) Close() error {
-	if m.j == nil { // it was not read
+	if m.j == nil { // the journal could not be read
 		return nil
 	}
 	return m.j.Close()
@@ -309,7 +309,7 @@ func (m *member) append(e *entry) error {
 // turn calls f in a turn of the member's broker, without waiting for a commit.
 func (m *member) turn(f func(e *engine.Engine, now int64)) {
 	m.b.View(func(e *engine.Engine, now int64) {
-		if m.wrong == nil && m.j != nil && m.g.planted == nothing && e.Promises() == 0 { // else room is reserved for the changes of Tick
+		if m.wrong == nil && m.j != nil && m.g.planted == nothing && e.Promises() == 0 { // otherwise Tick has reserved space
 			m.fail(errors.Join(e.Check(), m.j.Check()))
 		}
 		f(e, now)
@@ -325,12 +325,12 @@ func (m *member) applySome(n int) {
 	m.turn(func(*engine.Engine, int64) {})
 }
 
-// rebuild creates the engine of a deposed leader again, from its journal.
+// rebuild creates a new engine for a deposed leader from its journal.
 func (m *member) rebuild() {
 	if !m.deposed {
 		return
 	}
-	m.turn(func(*engine.Engine, int64) {}) // so that the broker notices
+	m.turn(func(*engine.Engine, int64) {}) // so that the broker notices the new engine
 	m.b.Replace(func(*engine.Engine) *engine.Engine {
 		m.fsys.Set()
 		m.Close()
@@ -339,7 +339,7 @@ func (m *member) rebuild() {
 	synctest.Wait()
 }
 
-// stop keeps the member from further actions.
+// stop prevents further actions of the member.
 func (m *member) stop() {
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
@@ -381,7 +381,8 @@ func (m *member) compare(e *engine.Engine, epoch int64, what string) {
 	}
 }
 
-// lookAtDisk reads the disk as after a power cut, and applies the later entries.
+// lookAtDisk reads the disk as it would be after a power cut, and applies the later
+// entries.
 func (m *member) lookAtDisk() {
 	g := m.g
 	g.mu.Lock()

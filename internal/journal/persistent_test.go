@@ -20,8 +20,8 @@ func (b *bench) pauseMany() {
 	}
 }
 
-// Cleaning ends in a queue with only pauses that fill more than a segment. When it
-// continues, it copies a few pauses with each turn.
+// If a queue contains only pauses, and they fill more than a segment, cleaning still
+// ends. When cleaning continues, each turn copies a few pauses.
 func TestCarryPauses(t *testing.T) {
 	const size = 256 << 10
 	b := newBench(t, Options{SegmentSize: size, Epoch: epoch})
@@ -30,8 +30,8 @@ func TestCarryPauses(t *testing.T) {
 	if st := b.log.Stats(); st.Bytes < 2*size {
 		t.Fatalf("the pauses take only %d bytes", st.Bytes)
 	}
-	// Temporary jobs make each segment the oldest in turn.
-	const most = 2 * cleanStep / 32 // maximum records in a step, including its excess
+	// By putting and deleting jobs, the loop makes each segment the oldest in turn.
+	const most = 2 * cleanStep / 32 // maximum number of records in a step
 	oldest, last := b.log.Stats().Oldest, b.log.Stats().Written
 	for range 8000 {
 		b.turn(func() { b.eng.Delete(b.s, b.put(engine.Spec{}, 1000)) })
@@ -99,7 +99,7 @@ func TestCarryPolicies(t *testing.T) {
 	}
 }
 
-// rest lets time pass until the journal requests no turn.
+// rest lets time pass until the journal requests no further turn.
 func (b *bench) rest() {
 	b.tb.Helper()
 	for n := 0; ; n++ {

@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// damages are kinds of damage to a file under a running server.
+// damages contains the ways to damage a file of a running server.
 var damages = map[string]func(fsys vfs.FS, name string) error{
 	"removed": vfs.FS.Remove,
 	"emptied": func(fsys vfs.FS, name string) error {
@@ -46,7 +46,7 @@ func change(fsys vfs.FS, name string, how func(vfs.File) error) error {
 	return errors.Join(how(f), f.Close())
 }
 
-// A used bench has many segments. Every third of its jobs remains, and its tube is
+// A usedBench is a bench with many segments. Every third job remains, and the tube is
 // paused.
 type usedBench struct {
 	*bench
@@ -75,7 +75,7 @@ func (b *usedBench) add(t *testing.T) {
 	b.left = append(b.left, ids[1])
 }
 
-// kill checks that a server that starts after a kill finds the whole queue on the disk.
+// kill checks that the disk contains the whole queue, as it would be found after a kill.
 func (b *usedBench) kill(t *testing.T) {
 	t.Helper()
 	after := engine.New(engine.Options{Logged: true})
@@ -163,7 +163,7 @@ func TestCleaningFindsDamage(t *testing.T) {
 	b.kill(t)
 }
 
-// An operator requests a rewrite of the whole journal.
+// An operator can request a rewrite of the whole journal.
 func TestRewriteOnRequest(t *testing.T) {
 	b := newUsedBench(t)
 	newest := b.log.Stats().Current
@@ -175,8 +175,8 @@ func TestRewriteOnRequest(t *testing.T) {
 	b.kill(t)
 }
 
-// A rewrite ends without other activity, even with syncs in the background: the record
-// that removes the last older segment is synced on its own.
+// A rewrite ends without other activity, even with background syncs: the journal itself
+// syncs the record that removes the last older segment.
 func TestRewriteEndsAtRest(t *testing.T) {
 	const pause = 100 * time.Millisecond
 	b := newBench(t, Options{SegmentSize: 4096, Sync: pause})
@@ -199,11 +199,11 @@ func TestRewriteEndsAtRest(t *testing.T) {
 }
 
 // If the directory is replaced by an older copy, the server does not treat the copy as
-// its journal. That is true even if it stops before the rewrite is complete.
+// its journal, even if it stops before the rewrite is complete.
 func TestDirectoryExchanged(t *testing.T) {
 	for _, atClose := range []bool{false, true} {
 		b := newUsedBench(t)
-		copied := b.disk.Crash(rand.New(rand.NewPCG(1, 2))) // all is synced
+		copied := b.disk.Crash(rand.New(rand.NewPCG(1, 2))) // everything is synced
 		b.add(t)
 		names, err := copied.List("/")
 		if err != nil {
@@ -213,7 +213,7 @@ func TestDirectoryExchanged(t *testing.T) {
 			if name != "lock" {
 				contents, err := vfs.ReadFile(copied, "/"+name)
 				if err == nil {
-					_ = b.disk.Remove("/" + name) // it can be missing
+					_ = b.disk.Remove("/" + name) // the file can be missing
 					err = vfs.WriteFile(b.disk, "/"+name, contents)
 				}
 				if err != nil {
@@ -239,7 +239,7 @@ func TestDirectoryExchanged(t *testing.T) {
 }
 
 // The journal rewrites many jobs in slices, while others are put and deleted. The health
-// reports the lost file until the end. On a full disk the rewrite tries again once a
+// reports the lost file until the end. On a full disk the rewrite is tried again once a
 // second, and the health reports that.
 func TestRewriteInSlices(t *testing.T) {
 	const jobs, size = 20000, 100
@@ -263,7 +263,7 @@ func TestRewriteInSlices(t *testing.T) {
 	}
 	b.wantHealth("rewriting the damaged journal")
 	for range 10 {
-		b.log.preparer.failedAt = b.now // the background does not retry either
+		b.log.preparer.failedAt = b.now // the background goroutine does not retry either
 		fired := b.fsys.Fired()
 		if b.log.rewrite.step(b.now); b.fsys.Fired() > fired {
 			t.Error("it is tried again before a second is over")
@@ -271,7 +271,7 @@ func TestRewriteInSlices(t *testing.T) {
 	}
 	b.fsys.Set()
 	b.now += healPause
-	b.turn(func() {}) // notices that there is room
+	b.turn(func() {}) // lets the journal notice the free space
 	turns, written := 0, b.log.Stats().Written
 	for ; b.log.rewrite != nil; turns++ {
 		if b.log.Stats().Health == nil {

@@ -17,7 +17,7 @@ import (
 // epoch is the zero of the engine's clock in the tests: 2033-05-18 03:33:20 UTC.
 const epoch = 2_000_000_000_000_000_000
 
-// A bench is an engine with a journal, without a broker and with its own clock.
+// A bench is an engine with a journal and its own clock, without a broker.
 type bench struct {
 	tb  testing.TB
 	eng *engine.Engine
@@ -54,13 +54,13 @@ func (b *bench) open(fsys vfs.FS, opt Options) {
 	b.s = b.eng.Open(nil)
 }
 
-// reopen starts another server on a disk.
+// reopen starts another server with the files of a disk.
 func (b *bench) reopen(disk *memfs.FS) {
 	b.tb.Helper()
 	b.open(disk, Options{SegmentSize: b.log.opt.SegmentSize, Sync: b.log.opt.Sync})
 }
 
-// turn executes a turn like a broker, and returns the time of the next one.
+// turn executes a turn as a broker does, and returns the time of the next one.
 func (b *bench) turn(do func()) (next int64) {
 	b.tb.Helper()
 	next, err := b.tryTurn(do)
@@ -70,7 +70,7 @@ func (b *bench) turn(do func()) (next int64) {
 	return next
 }
 
-// tryTurn is a turn that can fail.
+// tryTurn is like turn but returns an error.
 func (b *bench) tryTurn(do func()) (next int64, err error) {
 	b.now++
 	b.eng.Tick(b.now)
@@ -82,12 +82,12 @@ func (b *bench) tryTurn(do func()) (next int64, err error) {
 	return next, err
 }
 
-// idle runs turns without commands until the journal has no work.
+// idle runs turns without commands until the journal has no more work.
 func (b *bench) idle() {
 	b.tb.Helper()
 	for range 1000 {
 		if b.turn(func() {}); b.log.rewrite == nil {
-			b.turn(func() {}) // which removes files
+			b.turn(func() {}) // this removes files
 			return
 		}
 	}
@@ -133,7 +133,7 @@ func (b *bench) small(when string) {
 	}
 }
 
-// The log stays small under any load, and cleaning ends at rest.
+// The log stays small under any load, and cleaning ends when there is no load.
 func TestSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
@@ -226,8 +226,8 @@ func replace(b *bench, rng *rand.Rand, jobs, size int) func() {
 	}
 }
 
-// When most jobs are deleted at once, the log becomes small again without commands, and
-// each turn does little of the work.
+// When most jobs are deleted at once, the log shrinks even without commands, and each
+// turn does only a small part of the work.
 func TestCleaningWhenIdle(t *testing.T) {
 	const size = 4000
 	b := newBench(t, Options{SegmentSize: 4 << 20})
@@ -258,7 +258,7 @@ func TestCleaningWhenIdle(t *testing.T) {
 	}
 }
 
-// A very large put while cleaning is due does not lead to one long turn. The jobs and the
+// A very large put while cleaning is due does not cause a long turn. The jobs and the
 // disk take 250 MB of memory.
 func TestCleaningAfterLargePut(t *testing.T) {
 	const jobs, size = 40000, 1000
@@ -282,7 +282,7 @@ func TestCleaningAfterLargePut(t *testing.T) {
 	b.put(engine.Spec{}, 4<<20)
 	most, migrated, turns := uint64(0), b.log.Stats().Migrated, 0
 	for next := b.now; next != engine.Never; turns++ {
-		if turns == 1000 { // some twenty are enough
+		if turns == 1000 { // about twenty are enough
 			t.Fatal("the journal is never at rest")
 		}
 		b.now = max(b.now, next)
@@ -297,8 +297,8 @@ func TestCleaningAfterLargePut(t *testing.T) {
 	b.small("at rest")
 }
 
-// Cleaning ends even if records take much more space than estimated, or if segments hold
-// little besides their overhead.
+// Cleaning ends even if records take much more space than estimated, or if segments
+// contain little more than their overhead.
 func TestCleaningEnds(t *testing.T) {
 	for name, test := range map[string]struct{ segment, body int }{
 		"long records":  {segment, 0},
@@ -327,8 +327,8 @@ func TestCleaningEnds(t *testing.T) {
 	}
 }
 
-// A server that is killed repeatedly does not leave a file for each start, even if a job
-// stays.
+// A server that is killed repeatedly does not leave one file per start, even if a job
+// remains.
 func TestFilesOfManyStarts(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		b := newBench(t, Options{SegmentSize: segment})

@@ -10,7 +10,7 @@ import (
 )
 
 // A server that starts on a disk that other programs have filled can still delete jobs,
-// whether the previous server was stopped or killed.
+// even if the previous server was killed.
 func TestDeleteOnDiskThatOthersFilled(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %v", killed), func(t *testing.T) {

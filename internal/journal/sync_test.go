@@ -9,8 +9,8 @@ import (
 )
 
 // After a failed sync in the background, later flushes fail and changes are refused. When
-// the log has healed, it contains all appended changes, including those that were
-// admitted before the failure was known.
+// the log has healed, it contains all appended changes, including changes that were
+// admitted before the journal noticed the failure.
 func TestSyncFailsBesideTurns(t *testing.T) {
 	b := newSickBench(t)
 	put := func(body string) (o engine.Outcome) {

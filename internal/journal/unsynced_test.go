@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// If no sync is promised, little of a full segment remains to be synced in the turn that
-// fills it.
+// If no sync is promised, the turn that fills a segment has to sync only a small part of
+// it.
 func TestLittleIsUnsynced(t *testing.T) {
 	for name, opt := range map[string]Options{"never": {Sync: -1}, "later": {Sync: time.Hour}} {
 		t.Run(name, func(t *testing.T) {

@@ -22,9 +22,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A connected client is counted in every later stats reply, as with beanstalkd. It does
-// not matter which loop serves it, whether others work, or whether changes wait for a
-// sync.
+// After a client has connected, every stats reply counts it, as with beanstalkd. This is
+// true for every loop, while other clients work, and while changes wait for a sync.
 func TestStatsKnowsWhoHasConnected(t *testing.T) {
 	t.Parallel()
 	for _, network := range []string{"tcp", "unix"} {
@@ -56,8 +55,8 @@ func TestStatsKnowsWhoHasConnected(t *testing.T) {
 	}
 }
 
-// No lock is held across a turn: while one hangs, another client connects, and a manager
-// dismisses the first.
+// No lock is held during a turn: while a turn hangs, another client can connect, and a
+// manager can dismiss the first client.
 func TestDismissDuringTurn(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{Loops: 2})
@@ -126,7 +125,7 @@ func keepBusy(t *testing.T, l net.Listener) (end func()) {
 }
 
 // Connections inherit their options from the listening socket. A client that connected
-// before the listening socket had options gets its own.
+// before the options were set gets them when it is accepted.
 func TestAcceptedSocketsHaveOptions(t *testing.T) {
 	l := listenOn(t, "tcp")
 	defer l.Close()
@@ -180,8 +179,8 @@ func checkOptions(t *testing.T, who string, l *listeningSocket) {
 	}
 }
 
-// The server owns the socket of a TCP listener. Package net, and with it the Go runtime,
-// has released it. The server closes it at its end.
+// The server owns the socket of a TCP listener, which package net and the Go runtime have
+// released. The server closes the socket when it stops.
 func TestTakenListener(t *testing.T) {
 	r := start(t, Options{})
 	l := listenOn(t, "tcp")
@@ -242,12 +241,12 @@ func TestListenersAreNotWatchedDuringShutdown(t *testing.T) {
 	}
 }
 
-// A keptListener is a listener whose socket another process also has.
+// A keptListener is a listener whose socket another process also holds open.
 type keptListener struct {
 	*net.UnixListener
 	*listeningSocket
 	srv  *Server
-	late atomic.Bool // a poller has reported a client after the end
+	late atomic.Bool // a poller reported a client after the server had stopped
 }
 
 func (n *keptListener) Close() error { return n.UnixListener.Close() }
@@ -299,7 +298,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	dialFrom(t, "127.0.0.1", l).wantEnd()
 	first.do("quit\n", "")
 	first.wantEnd()
-	for { // until the server has released it
+	for { // until the server has released the connection
 		nc := dialFrom(t, "127.0.0.1", l).nc
 		io.WriteString(nc, "use x\r\n")
 		if _, err := io.ReadFull(nc, make([]byte, len("USING x\r\n"))); err == nil {

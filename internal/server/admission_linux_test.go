@@ -95,7 +95,7 @@ func TestIdentities(t *testing.T) {
 		c.do("quit\n", "")
 		c.wantEnd()
 	}
-	if n := r.refusedCommands.Load(); n != 5 { // use, four times, and list-tubes
+	if n := r.refusedCommands.Load(); n != 5 { // four use commands and one list-tubes
 		t.Errorf("%d commands count as refused", n)
 	}
 }
@@ -117,8 +117,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// Many clients that do not continue their handshake delay no other client, and are
-// disconnected when the server stops.
+// Many clients that do not complete their handshake do not delay other clients, and they
+// are disconnected when the server stops.
 func TestSlowHandshakes(t *testing.T) {
 	ca := localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
@@ -136,7 +136,7 @@ func TestSlowHandshakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		if _, err := nc.Write([]byte{0x16, 0x03, 0x01}); err != nil { // the front of a handshake
+		if _, err := nc.Write([]byte{0x16, 0x03, 0x01}); err != nil { // the start of a handshake
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestSlowHandshakes(t *testing.T) {
 	if got, _ := io.ReadAll(plain); bytes.Contains(got, []byte("USING")) {
 		t.Errorf("without TLS: %q", got)
 	}
-	n, late := r.refusedConnections.Load(), time.Since(began) >= handshakeTimeout // slow handshakes also end
+	n, late := r.refusedConnections.Load(), time.Since(began) >= handshakeTimeout // slow handshakes end as well
 	if n != 1 && !(late && n > 1) {
 		t.Errorf("%d handshakes count as refused, want that without TLS", n)
 	}

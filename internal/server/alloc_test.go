@@ -12,7 +12,7 @@ import (
 )
 
 // In the steady state, put, reserve and delete allocate nothing, neither singly nor
-// pipelined, and also if the worker waits for the job.
+// pipelined, even if the worker waits for the job.
 func TestAllocations(t *testing.T) {
 	if seeds.Race {
 		t.Skip("the race detector allocates")
@@ -41,7 +41,7 @@ func TestAllocations(t *testing.T) {
 			looker := r.broker.NewCaller(&look)
 			check := func(name string, budget float64, f func()) {
 				t.Helper()
-				for range 200 { // until buffers and pools have their size
+				for range 200 { // until buffers and pools stop growing
 					f()
 				}
 				if n := testing.AllocsPerRun(1000, f); n > budget {

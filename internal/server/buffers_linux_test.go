@@ -81,7 +81,7 @@ func TestProxyCountsWhatItHolds(t *testing.T) {
 	stream := &endlessStream{pieces: 20, held: 100_000}
 	l, clients := newProxyLoop(t, stream)
 	s := clients[0]
-	for len(s.proxy.replies) == 0 { // until the client's kernel buffers are full
+	for len(s.proxy.replies) == 0 { // fill the client's kernel buffers
 		l.step()
 	}
 	if n := l.srv.shared.Memory.Held(); n < 100_000 {

@@ -26,8 +26,8 @@ func (r *rig) connections(disconnect bool) (all []Connection) {
 	return all
 }
 
-// A connection that an operator closes loses its reserved jobs, whether it is idle, waits
-// or does not read.
+// When an operator closes a connection, it loses its reserved jobs, even if the client
+// waits or does not read.
 func TestDisconnect(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {

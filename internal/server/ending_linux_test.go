@@ -44,7 +44,7 @@ func (r *rig) dialPlain(t testing.TB) func() *client {
 	return func() *client { return dialTo(t, l) }
 }
 
-// A client that does not read its replies is disconnected after the stall timeout.
+// A client that does not read its replies loses its connection after the stall timeout.
 func TestUnreadReplies(t *testing.T) {
 	t.Parallel()
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
@@ -70,7 +70,7 @@ func TestUnreadReplies(t *testing.T) {
 func TestSlowTLSReader(t *testing.T) {
 	r := start(t, Options{MaxJobSize: 4 << 20})
 	l := listenOn(t, "tcp")
-	setReadBuffer(t, l, 16<<10) // the server's; the client has another one
+	setReadBuffer(t, l, 16<<10) // the server's buffer; the client has another one
 	c := r.serveTLS(t, l)()
 	body := strings.Repeat("x", 4<<20)
 	c.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", len(body), body), "INSERTED 1\n")
@@ -78,7 +78,7 @@ func TestSlowTLSReader(t *testing.T) {
 	for range 4 {
 		c.want(fmt.Sprintf("FOUND 1 %d\n%s\n", len(body), body))
 	}
-	go io.WriteString(c.nc, strings.Repeat("use x\r\n", 100_000)) // much more than one read returns
+	go io.WriteString(c.nc, strings.Repeat("use x\r\n", 100_000)) // far more than one read returns
 	for range 100_000 {
 		c.want("USING x\n")
 	}
@@ -139,7 +139,7 @@ func TestRepliesBeforeHTTP(t *testing.T) {
 	const puts = 1500
 	r := start(t, Options{})
 	c := r.dialPlain(t)()
-	if err := c.nc.(*net.TCPConn).SetReadBuffer(4096); err != nil { // unread replies stay at the server
+	if err := c.nc.(*net.TCPConn).SetReadBuffer(4096); err != nil { // the server must keep unread replies
 		t.Fatal(err)
 	}
 	go io.WriteString(c.nc, strings.Repeat("put 0 0 9 1\r\nx\r\n", puts)+"POST / HTTP/1.1\r\n"+strings.Repeat("put 0 0 9 1\r\nx\r\n", 100000))
@@ -153,7 +153,7 @@ func TestRepliesBeforeHTTP(t *testing.T) {
 	}
 }
 
-// While the server stops, a client continues to send and reads its replies a little late.
+// While the server stops, a client continues to send and reads its replies slightly late.
 // It gets a reply to each executed command.
 func TestStopTellsWhatWasDone(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
@@ -227,8 +227,8 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// Clients that send much after a waiting reserve, or do not read, use at most the buffer
-// limit together. Working clients are not affected.
+// The buffers of clients that send much after a waiting reserve, or do not read, together
+// never exceed the buffer limit. Working clients are not affected.
 func TestBuffersAreBounded(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// failingLog is a broker.Log whose Flush fails while err is set. Turns guard err.
+// failingLog is a broker.Log whose Flush fails while err is set. Only turns access err.
 type failingLog struct{ err error }
 
 func (l *failingLog) Append([]engine.Change) error { return nil }
@@ -65,7 +65,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// The log contains the client, tube and size of an invalid put.
+// The log shows the client, tube and size of an invalid put.
 func TestRefusedPutsAreLogged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log safeBuffer

@@ -15,13 +15,13 @@ func (c *client) first(commands, want string) {
 }
 
 // When a client has closed its connection, other clients immediately see the effect of
-// all its commands, whichever loops serve them. beanstalkd has one thread and behaves the
-// same.
+// all its commands, even if different loops serve them. beanstalkd has one thread and
+// behaves the same.
 func TestCloseIsNotOvertaken(t *testing.T) {
 	for _, loops := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {
 			r := start(t, Options{Loops: loops})
-			l := listenOn(t, "unix") // so that the end has arrived when Close returns
+			l := listenOn(t, "unix") // with a Unix socket, the end has arrived when Close returns
 			r.serve(l)
 			looks := dialTo(t, l)
 			looks.do("put 0 0 600 1\nx\n", "INSERTED 1\n")
@@ -60,7 +60,7 @@ func TestWaitingClientIsNotGivenAJobAfterItsEnd(t *testing.T) {
 	}
 }
 
-// The same is true on a member that proxies its clients.
+// A client that has closed its connection is not overtaken even if a member proxies it.
 func TestCloseIsNotOvertakenAtFollower(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {

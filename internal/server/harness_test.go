@@ -24,11 +24,11 @@ type rig struct {
 	tb  testing.TB
 	eng *engine.Engine
 	net *memnet.Listener
-	mem sync.Once // serves net on the first dial
+	mem sync.Once // serves net at the first dial
 
-	addr string // address of its kernel listener, if it has one
+	addr string // address of the kernel listener, if there is one
 
-	served []<-chan error // results of each Serve, which returns at Shutdown
+	served []<-chan error // one per Serve; receives the result after Shutdown
 }
 
 // start runs a server until the test ends. Then it shuts the server down and checks the
@@ -72,7 +72,7 @@ func (r *rig) serve(l net.Listener) {
 	r.goServe(func() error { return r.Serve(l) })
 }
 
-// serveWith is serve for a listener with options.
+// serveWith is serve with options.
 func (r *rig) serveWith(l net.Listener, t ListenOptions) net.Listener {
 	r.goServe(func() error { return r.ServeWith(l, t) })
 	return l
@@ -101,7 +101,7 @@ func (r *rig) dial() *client {
 	return newClient(r.tb, nc)
 }
 
-// pipe is dial for a server that might have stopped.
+// pipe is like dial, but the server can have stopped.
 func (r *rig) pipe() (net.Conn, error) {
 	r.mem.Do(func() { r.serve(r.net) })
 	return r.net.Dial()
@@ -110,7 +110,7 @@ func (r *rig) pipe() (net.Conn, error) {
 // dialMemory returns dial, in the form of dialPlain.
 func (r *rig) dialMemory(testing.TB) func() *client { return r.dial }
 
-// A kernel is a simulated network for loops.
+// A kernel simulates the kernel's network for loops.
 type kernel = memnet.Kernel[Socket, Poller]
 
 // dialKernel connects a client through a simulated kernel, which the server can serve
@@ -215,8 +215,8 @@ func (c *client) halfClose() {
 	}
 }
 
-// conn returns the server's end of its only connection. In a bubble, its fields can be
-// read after synctest.Wait.
+// conn returns the server's end of its only connection. In a synctest bubble, its fields
+// can be read after synctest.Wait.
 func (r *rig) conn() *socket {
 	r.tb.Helper()
 	r.mu.Lock()
@@ -250,7 +250,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// line reads lines until one begins with the prefix, and returns that line.
+// line reads lines until one starts with the prefix, and returns that line.
 func (c *client) line(prefix string) string {
 	c.tb.Helper()
 	var line []byte

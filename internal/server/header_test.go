@@ -44,7 +44,7 @@ func TestHeaderOfProxy(t *testing.T) {
 
 	d := dialTo(t, direct)
 	d.do("use a\n", "USING a\n")
-	d.do("PROXY UNKNOWN\n", "UNKNOWN_COMMAND\n") // too long for a header
+	d.do("PROXY UNKNOWN\n", "UNKNOWN_COMMAND\n") // the line is too long for a header
 }
 
 // A proxy that sends no header delays neither clients nor the server's shutdown.
@@ -74,7 +74,7 @@ func TestSilentProxyHasSlot(t *testing.T) {
 	r := start(t, Options{MaxConns: 1})
 	l := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{ListenerPolicy: access.ListenerPolicy{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
 	silent := dialTo(t, l)
-	for !r.slots.full() { // because of it
+	for !r.slots.full() { // until the silent connection takes the last slot
 		runtime.Gosched()
 	}
 	waits := dialTo(t, l)

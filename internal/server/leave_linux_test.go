@@ -28,7 +28,7 @@ func TestManyClientsLeave(t *testing.T) {
 			}
 		})
 		n.BeforeWait = func(time.Duration) {
-			if n.Waiting() == 0 { // all have connected
+			if n.Waiting() == 0 { // all clients have connected
 				leave()
 			}
 		}

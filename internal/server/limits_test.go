@@ -21,8 +21,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// standstill contains the input that a client sends before the process stands still, and
-// during a standstill that exceeds the client's limit.
+// standstill contains the input that a client sends before and during a standstill of the
+// process that exceeds the client's limit.
 var standstill = map[string]struct {
 	opt           Options
 	before, while string

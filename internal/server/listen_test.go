@@ -112,8 +112,8 @@ func TestListenTCP(t *testing.T) {
 	}
 }
 
-// 0.0.0.0 means only IPv4, as with beanstalkd, although for package net it means both
-// families. An empty host means both.
+// As with beanstalkd, the host 0.0.0.0 selects only IPv4, although it selects both
+// families for package net. An empty host selects both.
 func TestListenFamilies(t *testing.T) {
 	l6, err := net.Listen("tcp6", "[::1]:0")
 	if err != nil {

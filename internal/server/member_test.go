@@ -20,14 +20,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A group is the members of a cluster, with ids from 1 on. Each has its own queue, and
-// only the leader's is used.
+// A group contains the members of a cluster, with ids from 1. Each member has its own
+// queue, and only the leader's queue is used.
 type group struct {
 	members []*rig
 	down    atomic.Bool // no member can be reached
 	term    uint64
 	leader  uint64
-	cut     func(leader uint64) // ends the connections to a leader, like its death
+	cut     func(leader uint64) // ends the connections to a leader, as its death would
 	heard   []uint64
 }
 
@@ -61,7 +61,7 @@ func startMembers(t *testing.T, n int, opt Options) *group {
 	return c
 }
 
-// elect makes a member the leader. 0 stands for no leader.
+// elect makes a member the leader. 0 means that there is no leader.
 func (c *group) elect(leader uint64) {
 	c.term++
 	for i, r := range c.members {
@@ -74,8 +74,8 @@ func (c *group) elect(leader uint64) {
 	}
 }
 
-// The same leader in another term can have another engine, so its clients are
-// disconnected.
+// If the same member becomes leader in a later term, it can have another engine, so its
+// clients are disconnected.
 func TestSameLeaderAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startMembers(t, 2, Options{})
@@ -110,14 +110,14 @@ func TestPending(t *testing.T) {
 	})
 }
 
-// A pending client is disconnected when its patience has run out, or when it hangs up. If
-// there has been no leader for that long, it is disconnected at once. An unreachable
-// leader counts as none.
+// A pending client is disconnected after the leader timeout, or when it hangs up. If
+// there has been no leader for that time already, a new client is disconnected at once.
+// An unreachable leader counts as no leader.
 func TestPatience(t *testing.T) {
 	for name, leader := range map[string]func(*group){
 		"none": func(c *group) {
 			c.elect(1)
-			c.elect(0) // just now
+			c.elect(0) // the leader has only just gone
 		},
 		"out of reach": func(c *group) {
 			c.down.Store(true)
@@ -132,7 +132,7 @@ func TestPatience(t *testing.T) {
 				for i := range 3 {
 					began, client := time.Now(), r.dial()
 					if i != 2 || name == "none" {
-						io.WriteString(client.nc, "put 0 0 60 1\r\nx\r\n") // the server can have hung up already
+						io.WriteString(client.nc, "put 0 0 60 1\r\nx\r\n") // the server might have closed it
 						client.wantEnd()
 						want := DefaultLeaderTimeout
 						if i > 0 && name == "none" {
@@ -148,7 +148,7 @@ func TestPatience(t *testing.T) {
 					leaves.nc.Close()
 					time.Sleep(leaderRetry)
 					r.wantConns(1)
-					c.elect(3) // first, because a client that reaches member 1 would end with its leadership
+					c.elect(3) // first, because member 1 disconnects its clients when it stops leading
 					c.down.Store(false)
 					client.want("INSERTED 1\n")
 				}
@@ -157,13 +157,13 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// A leader that accepts a client's stream and sends nothing keeps the client while it
-// leads, because a reserve can wait for that long. The leader is notified if the client
-// disconnects.
+// A leader that accepts a client's stream and sends nothing keeps the client as long as
+// it leads, because a reserve can wait for that long. The leader is notified if the
+// client disconnects.
 func TestSilentLeader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startMembers(t, 3, Options{})
-		synctest.Wait() // until its first client has disconnected
+		synctest.Wait() // until the member's first client has disconnected
 		streams := make(chan io.ReadWriteCloser, 3)
 		c.elect(1)
 		synctest.Wait()
@@ -177,7 +177,7 @@ func TestSilentLeader(t *testing.T) {
 		synctest.Wait()
 		waits := c.members[1].dial()
 		waits.send("reserve\n")
-		time.Sleep(2 * DefaultLeaderTimeout) // of the test's own clock
+		time.Sleep(2 * DefaultLeaderTimeout) // in the test's fake time
 		c.members[1].wantConns(2)
 		leaves.nc.Close()
 		stream := <-streams
@@ -190,7 +190,7 @@ func TestSilentLeader(t *testing.T) {
 		c.elect(3)
 		waits.wantEnd()
 		(<-streams).Close()
-		(<-streams).Close() // which announces the clients
+		(<-streams).Close() // the stream announces the clients
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A loop bounds the output of an iteration, no matter how many clients read long replies,
-// and how fast.
+// A loop bounds the output of an iteration, regardless of the number and speed of clients
+// that read long replies.
 func TestOutputOfPassIsBounded(t *testing.T) {
 	const clients, body = 10, 2 << 20
 	r := start(t, Options{Loops: 1, MaxJobSize: body})
@@ -23,7 +23,7 @@ func TestOutputOfPassIsBounded(t *testing.T) {
 	}
 	r.serve(n)
 	all.Wait()
-	// A first piece can follow that amount, and each body has a line before it.
+	// One more piece can follow iterationOutput, and each body has a line before it.
 	if _, most := n.Counts(); most.Written > iterationOutput+maxPiece+clients*100 {
 		t.Errorf("%d bytes were written in an iteration", most.Written)
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// endlessStream is a leader's stream that replies as fast as its client reads, for a
-// number of pieces.
+// An endlessStream is a leader's stream that delivers a number of pieces as fast as the
+// client reads.
 type endlessStream struct {
 	client net.Conn
 	pieces int
-	last   int // unread bytes of the last piece
+	last   int // number of unread bytes of the last piece
 	ended  bool
 	held   int
 	drains bool // the client reads each piece before the next arrives
@@ -126,7 +126,7 @@ func TestProxyOfSteadyReader(t *testing.T) {
 		stream := &endlessStream{pieces: 100, ended: true}
 		l, clients := newProxyLoop(t, stream)
 		c := clients[0]
-		for c.proxy != nil { // until the client's kernel buffers are full
+		for c.proxy != nil { // fill the client's kernel buffers
 			l.step()
 		}
 		for got := 0; takes && got < 100*readSize; got += readSize {
@@ -184,8 +184,8 @@ func (s *requestStream) TryWrite(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The loop that hands over a client stops serving it until the client has a session. This
-// is true even if the same loop gets it and has an event of the client in the same
+// A loop that hands over a client does not serve it before the client has a session. This
+// is true even if the same loop gets the client and has an event for it in the same
 // iteration.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
@@ -222,7 +222,7 @@ func TestHandOver(t *testing.T) {
 }
 
 // pendingClient returns a client that is pending in the first of two loops, which the
-// test steps. The second loop is the next to get a client.
+// test steps by hand. The next client goes to the second loop.
 func pendingClient(t *testing.T) (r *rig, all [2]*loop, s *socket) {
 	r = start(t, Options{Cluster: &Cluster{ID: 1}})
 	for i := range all {

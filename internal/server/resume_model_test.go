@@ -12,21 +12,21 @@ import (
 type (
 	modelState struct {
 		clients   [3]modelClient
-		sessions  [3]modelSession // at the leader
+		sessions  [3]modelSession // the sessions on the leader
 		term      uint8
 		serving   bool
 		gone      bool  // the job was deleted
-		serial    uint8 // of the last reservation
+		serial    uint8 // serial number of the last reservation
 		overdue   uint8 // a bit for each reservation whose TTR is over
 		violation string
 	}
 	modelClient struct {
 		alive, excused bool
-		cmd            uint8 // in progress
+		cmd            uint8 // command in progress
 		belief         uint8 // serial number of the job that the client holds, or 0
-		sent           uint8 // commands
+		sent           uint8 // number of commands
 		stream         uint8 // the term of the leader that its member uses
-		up             uint8 // a command on its way
+		up             uint8 // the command that is on its way
 		down           [4]modelFrame
 		state          modelFrame // the last mark
 		valid          bool       // no reply has arrived after it
@@ -45,13 +45,13 @@ type (
 	// modelMistakes are the mistakes that the model must detect.
 	modelMistakes struct {
 		markFirst     bool // the mark is sent before its reply
-		keepsMark     bool // a reply leaves the last mark valid
+		keepsMark     bool // a reply does not invalidate the last mark
 		servesEarly   bool // the leader does not wait for the members
-		oldestWins    bool // of two claims
+		oldestWins    bool // the older of two claims wins
 		lateFrames    bool // a member uses frames of the old leader after it has reached the new one
 		resumesSent   bool // a member resumes a client with a command in progress
 		claimsLast    bool // waiting reserves are resumed before the claims
-		forgetsOnDial bool // the member drops its state when it has sent it
+		forgetsOnDial bool // the member drops a client's state when it has sent it
 	}
 )
 
@@ -66,7 +66,7 @@ const (
 
 const maxModelSerial, maxModelTerm, maxModelSent = 3, 3, 3
 
-// next returns the states that can follow.
+// next returns the possible next states.
 func (s modelState) next(n int, wrong modelMistakes) (all []modelState) {
 	step := func(f func(t *modelState)) {
 		t := s
@@ -82,7 +82,7 @@ func (s modelState) next(n int, wrong modelMistakes) (all []modelState) {
 			}
 			continue
 		}
-		step(func(t *modelState) { t.clients[i] = modelClient{} }) // with its member
+		step(func(t *modelState) { t.clients[i] = modelClient{} }) // the client dies with its member
 		if c.cmd == 0 && c.sent < maxModelSent {
 			cmd := uint8(modelReserve)
 			if c.belief != 0 {
@@ -119,12 +119,12 @@ func (s modelState) next(n int, wrong modelMistakes) (all []modelState) {
 	return all
 }
 
-// follow lets a member use the present leader.
+// follow makes a member use the current leader.
 func (s *modelState) follow(i, n int, wrong modelMistakes) {
 	c := &s.clients[i]
 	se := &s.sessions[i]
 	se.arrived = true
-	pending := c.up != 0 && c.stream == 0 // bytes that no leader has got
+	pending := c.up != 0 && c.stream == 0 // bytes that no leader has received
 	sent := c.sent
 	if pending {
 		sent--
@@ -145,7 +145,7 @@ func (s *modelState) follow(i, n int, wrong modelMistakes) {
 	}
 	c.stream = s.term
 	*se = modelSession{open: true, arrived: true, waiting: waits, claim: c.state.hold, consumed: c.state.consumed}
-	if s.serving { // late
+	if s.serving { // the member is late
 		c.excused = true
 		s.claim(i, n)
 		s.match(n)
@@ -164,7 +164,7 @@ func (s *modelState) claim(i, n int) {
 	se.claim = 0
 }
 
-// serve ends the time in which the leader waits for the members.
+// serve ends the leader's wait for the members.
 func (s *modelState) serve(n int, wrong modelMistakes) {
 	s.serving = true
 	order := []int{0, 1, 2}[:n]
@@ -193,7 +193,7 @@ func (s *modelState) held(n int) bool {
 	return slices.ContainsFunc(s.sessions[:n], func(se modelSession) bool { return se.hold != 0 })
 }
 
-// match gives the ready job to a session that waits.
+// match gives the ready job to a waiting session.
 func (s *modelState) match(n int) {
 	for i := range n {
 		if se := &s.sessions[i]; se.waiting && s.serving && !s.gone && !s.held(n) && s.serial < maxModelSerial && s.clients[i].alive {
@@ -204,7 +204,7 @@ func (s *modelState) match(n int) {
 	}
 }
 
-// reply sends a reply, if there is one, and the mark after it.
+// reply sends a reply, if there is one, and a mark.
 func (s *modelState) reply(i int, reply modelFrame, markFirst bool) {
 	c, se := &s.clients[i], s.sessions[i]
 	if c.stream != s.term {
@@ -226,7 +226,7 @@ func (s *modelState) reply(i int, reply modelFrame, markFirst bool) {
 	}
 }
 
-// execute executes a client's command at the leader.
+// execute executes a client's command on the leader.
 func (s *modelState) execute(i, n int, wrong modelMistakes) {
 	c, se := &s.clients[i], &s.sessions[i]
 	cmd := c.up

@@ -76,7 +76,8 @@ func (c *group) change(leader uint64) {
 }
 
 // Clients of all members keep their connections, jobs, tubes and waits through one or
-// several changes of leader. The next leader gets input that a leader has not used.
+// several changes of leader. Input that the old leader has not used goes to the next
+// leader.
 func TestResume(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startResumable(t)
@@ -137,7 +138,7 @@ func TestResumeAfterDeath(t *testing.T) {
 		c.cut(1)
 		pipelines.wantEnd()
 		writes.wantEnd()
-		fresh.send("use mail\nput 0 0 60 1\ny\n") // no leader gets this before the next
+		fresh.send("use mail\nput 0 0 60 1\ny\n") // the next leader is the first to get this
 		synctest.Wait()
 		c.leader = 0
 		c.change(2)
@@ -147,8 +148,8 @@ func TestResumeAfterDeath(t *testing.T) {
 	})
 }
 
-// A member that misses its leader for a moment keeps the streams to it, also for commands
-// in progress.
+// A member that loses contact with its leader for a short time keeps the streams to the
+// leader, even those with commands in progress.
 func TestMissedLeader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startResumable(t)
@@ -169,7 +170,7 @@ func TestMissedLeader(t *testing.T) {
 		writes.do("llo\n", "INSERTED 10\n")
 		holds.do("delete 1\n", "DELETED\n")
 
-		// The member knows the next leader before the last one ends its streams.
+		// The member learns of the next leader before the last one ends its streams.
 		holds.send("put 0 0 60 5\nhe")
 		synctest.Wait()
 		m.Follow(Leadership{Leader: 2, Term: c.term + 1})
@@ -184,7 +185,7 @@ func TestMissedLeader(t *testing.T) {
 }
 
 // If the last leader's stream neither ends nor accounts for a command in progress, the
-// client is disconnected after doubtTime, also if it was pending before.
+// client is disconnected after doubtTime, even if it was pending before.
 func TestDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startResumable(t)
@@ -193,7 +194,7 @@ func TestDoubt(t *testing.T) {
 		client.send("put 0 0 60 5\nhe")
 		synctest.Wait()
 		c.change(1)
-		time.Sleep(DefaultLeaderTimeout - doubtTime/2) // the end of the client's patience is near
+		time.Sleep(DefaultLeaderTimeout - doubtTime/2) // the client's leader timeout is almost over
 		began := time.Now()
 		m.Follow(Leadership{Leader: 3, Term: c.term + 1})
 		synctest.Wait()
@@ -205,9 +206,9 @@ func TestDoubt(t *testing.T) {
 	})
 }
 
-// A leader executes commands when the other members have sent their clients, or after 300
-// ms. If two clients claim a job, the later reservation wins, whichever claim arrives
-// first.
+// A leader starts executing commands when the other members have sent their clients, or
+// after 300 ms. If two clients claim a job, the later reservation wins, even if its claim
+// arrives last.
 func TestClaimsBeforeService(t *testing.T) {
 	for name, announces := range map[string]int{"all": 2, "one is missing": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -230,8 +231,8 @@ func TestClaimsBeforeService(t *testing.T) {
 					own, far := memnet.Pipe()
 					go leader.ServeProxied(3, far)
 					client := newClient(t, own)
-					// The term 6, no flags, and a claim: the id, one reserve, age, and 30
-					// s left.
+					// The state contains the term 6, no flags, and a claim with the id,
+					// one reserve, the age, and 30 s of TTR left.
 					state := append([]byte{6, 0, 1, 1, 1, 0}, binary.AppendVarint(binary.AppendVarint(nil, int64(30*time.Second)), int64(at))...)
 					send(own, streamHeader{proxiedClient: proxiedClient{Member: 3, Term: 7, Marks: true}, Resumes: true, State: state})
 					claims = append(claims, client)

@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
-// Shutdown lets connections finish the commands that they have begun, closes idle and
+// Shutdown lets connections complete the commands that they have started, closes idle and
 // waiting connections, and returns when all are closed.
 func TestShutdown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestShutdown(t *testing.T) {
 		idle.do("use x\n", "USING x\n")
 		waiting.send("reserve\n")
 		half.send("put 0 0 9 100\nhello")
-		// Its replies are more than the buffers between hold.
+		// Its replies do not fit into the buffers between client and server.
 		const size = 60_000
 		reading.do(fmt.Sprintf("use x\nput 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "USING x\nINSERTED 1\n")
 		reading.send(strings.Repeat("peek 1\n", 100))
@@ -52,7 +52,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Shutdown closes the remaining connections when its context ends.
+// Shutdown closes the remaining connections when its context is done.
 func TestShutdownInTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -73,8 +73,8 @@ func TestShutdownInTime(t *testing.T) {
 	})
 }
 
-// After Shutdown, Serve returns at once. A connection in accept is closed and is not
-// counted as exceeding the limit.
+// After Shutdown, Serve returns at once. A connection that is just being accepted is
+// closed, and it is not counted as exceeding the limit.
 func TestServeAfterShutdown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{})

@@ -42,15 +42,15 @@ func TestSocketsAndStreamsAgree(t *testing.T) {
 	})
 }
 
-// sent is a client's input. Failures show only the beginning.
+// sent is a client's input. Failure messages show only its start.
 type sent string
 
 func (s sent) GoString() string { return fmt.Sprintf("%.40q (%d bytes)", string(s), len(s)) }
 
-// drawTalk draws a client's input, as pieces that are sent one by one. A quit comes last,
-// because input after it resets the connection, and the reset can overtake the replies. A
-// reserve that can wait has little input after it: without a socket, much input ends the
-// connection.
+// drawTalk draws a client's input, as pieces that are sent one by one. Quit comes last,
+// because later input resets the connection, and the reset can overtake the replies.
+// Little input follows a reserve that can wait, because much input would end a connection
+// without a socket.
 func drawTalk(t *rapid.T, maxJob int) [][]byte {
 	id := rapid.IntRange(1, 30)
 	numbered := func(format string) *rapid.Generator[sent] {
@@ -99,7 +99,7 @@ func (r *rig) converse(talk [][]byte) []byte {
 	c := r.dial()
 	replies := c.readAll()
 	for _, piece := range talk {
-		c.nc.Write(piece) // the server can have closed it
+		c.nc.Write(piece) // the server might have closed it
 		synctest.Wait()
 	}
 	c.halfClose()
@@ -141,10 +141,10 @@ func TestLastDescriptor(t *testing.T) {
 	first := r.dialListener(l)
 	first.do("use x\n", "USING x\n")
 
-	// Both ends of a connection belong to this process, so there is room for one end
-	// only.
+	// Both ends of a connection belong to this process, so only one descriptor is left
+	// free for a connection.
 	var err error
-	var free [2]int // the lowest
+	var free [2]int // the two lowest free descriptors
 	for i := range free {
 		if free[i], err = unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			t.Fatal(err)
@@ -174,8 +174,8 @@ func TestLastDescriptor(t *testing.T) {
 	first.do("use y\n", "USING y\n")
 }
 
-// syncingLog is a broker.Log that reports the start of each Sync and ends it on request.
-// It also reports each Append.
+// syncingLog is a broker.Log that reports the start of each Sync and lets the test end
+// it. It also reports each Append.
 type syncingLog struct {
 	failingLog
 	changed  bool
@@ -223,7 +223,7 @@ func TestLoopGoesOnDuringSync(t *testing.T) {
 	if n := <-log.appended; n != 1 { // before any sync has ended
 		t.Fatalf("%d changes, want the put", n)
 	}
-	a.send("use x\n") // read only after the reply is sent
+	a.send("use x\n") // the loop reads this only after it has sent the reply
 	log.ends <- nil
 	a.want("INSERTED 1\n")
 	<-log.begins
@@ -248,7 +248,7 @@ func (l *gatedLog) Sync() error {
 }
 
 // A loop runs a turn for due events while all its batches wait for the current sync. That
-// turn also gets a sync.
+// turn is also synced.
 func TestDueDuringSync(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		log := &gatedLog{begins: make(chan struct{}, 10), gate: make(chan struct{})}

@@ -35,8 +35,8 @@ func TestStandstillOfLoop(t *testing.T) {
 	}
 }
 
-// A working client does not close its connection, and its kernel can wait about 40 ms
-// before it acknowledges a reply. The server waits no longer than that.
+// A client that is working does not close its connection, and its kernel can delay the
+// acknowledgment of a reply by about 40 ms. The server does not wait longer.
 func TestShutdownDoesNotWaitForClientsAtWork(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{Loops: 1})
@@ -49,7 +49,7 @@ func TestShutdownDoesNotWaitForClientsAtWork(t *testing.T) {
 			time.Sleep(40 * time.Millisecond)
 			c.want("USING x\n")
 		}()
-		begun := time.Now() // of the bubble
+		begun := time.Now() // time in the bubble
 		if err := r.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}

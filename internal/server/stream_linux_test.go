@@ -86,7 +86,7 @@ func (r *rig) waitServed(served, accepted int) {
 	})
 }
 
-// Clients of other members need no goroutines, neither at their member nor at the leader.
+// Clients of other members need no goroutines, neither on their member nor on the leader.
 func TestProxyInLoops(t *testing.T) {
 	c := startLinkedMembers(t, 3, Options{MaxJobSize: 1 << 20})
 	c.elect(1)
@@ -104,7 +104,7 @@ func TestProxyInLoops(t *testing.T) {
 	c.members[1].waitServed(0, 1)
 	c.members[2].waitServed(0, 1)
 	large := strings.Repeat("x", 1<<20)
-	for i := range 5 { // more than the window
+	for i := range 5 { // more bytes than the window
 		follower.do(fmt.Sprintf("put 0 0 60 %d\n%s\n", len(large), large), fmt.Sprintf("INSERTED %d\n", i+2))
 	}
 	for i := range 5 {
@@ -119,8 +119,8 @@ func TestProxyInLoops(t *testing.T) {
 	leader.do("use mail\npeek-ready\n", "USING mail\nFOUND 1 5\nhello\n")
 }
 
-// A client that does not read its replies delays no other client, and gets its replies
-// when it reads.
+// A client that does not read its replies does not delay other clients, and gets its
+// replies when it reads.
 func TestProxyOfSlowReader(t *testing.T) {
 	c := startLinkedMembers(t, 2, Options{MaxJobSize: 1 << 20})
 	c.elect(1)
@@ -137,7 +137,7 @@ func TestProxyOfSlowReader(t *testing.T) {
 	slow.wantEnd()
 }
 
-// Loops also deliver the last replies before a connection ends.
+// Event loops deliver the last replies before a connection ends.
 func TestProxyEndsInLoops(t *testing.T) {
 	c := startLinkedMembers(t, 2, Options{})
 	c.elect(1)

@@ -15,9 +15,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// The tests here need sockets of the kernel.
+// The tests in this file need kernel sockets.
 
-// eventually waits for an effect of the kernel or another process.
+// eventually waits until is returns true because of the kernel or another process.
 func (r *rig) eventually(what string, is func() bool) {
 	r.tb.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
@@ -50,7 +50,7 @@ func TestHangUpWhileWaitingTCP(t *testing.T) {
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				r := start(t, Options{})
-				// The end of the stream arrives only if the kernel has room for the data
+				// The end of the stream arrives only if the kernel can buffer the data
 				// before it.
 				l := listenOn(r.tb, "tcp")
 				setReadBuffer(t, l, 4*conversation.MaxAhead)
@@ -94,7 +94,7 @@ func TestReset(t *testing.T) {
 	r.eventually("the job is ready", func() bool { return r.stats().Ready == 1 })
 }
 
-// Urgent data harms neither a waiting connection nor others. Input after a waiting
+// Urgent data disturbs neither a waiting connection nor others. Input after a waiting
 // reserve, beyond the server's read-ahead, is executed after the reply.
 func TestUrgentData(t *testing.T) {
 	r := start(t, Options{})
@@ -126,7 +126,7 @@ func TestUrgentData(t *testing.T) {
 	}
 }
 
-// deposingLog is a log that deposes its server at the next change once it is armed.
+// deposingLog is a broker.Log. When it is armed, the next change deposes its server.
 type deposingLog struct {
 	failingLog
 	armed atomic.Bool
@@ -151,7 +151,7 @@ func TestLogDeposedTCP(t *testing.T) {
 		clients = append(clients, dialTo(t, l))
 	}
 	worker, producer, holder, late := clients[0], clients[1], clients[2], clients[3]
-	silent := clients[4:] // one on each loop
+	silent := clients[4:] // one in each loop
 	holder.do("put 0 0 99 1\nh\nreserve\n", "INSERTED 1\nRESERVED 1 1\nh\n")
 	for _, c := range append(silent, late) {
 		c.do("use x\n", "USING x\n")

@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
-// The server, in this process and in fake time, passes every transcript of the
-// conformance suite.
+// The server passes every transcript of the conformance suite, in this process and in
+// fake time.
 func TestTranscripts(t *testing.T) {
 	conformance.RunInBubble(t, inProcess{}, conformance.Beanpole)
 }

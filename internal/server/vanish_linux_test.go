@@ -33,10 +33,10 @@ func TestDeadAfterWithTLS(t *testing.T) {
 	}
 }
 
-// A worker's machine disappears while the worker waits for a job. The worker gets the
-// next job, which the kernel retransmits, and the server gives up long before the
-// kernel's quarter of an hour. The machines are network namespaces, and the test lasts as
-// long as the kernel retransmits.
+// A worker's machine disappears while the worker waits for a job. The server sends it the
+// next job, which the kernel retransmits, and gives up long before the kernel's limit of
+// a quarter of an hour. The machines are network namespaces, and the test takes as long
+// as the kernel retransmits.
 func TestVanishedMachine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the kernel")

@@ -11,14 +11,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// After a clean end, any damage to the last written segment is refused, or costs nothing.
-// The test tries each bit of the header, the link and the records, and every range of
-// zeros between any two of them.
+// After a clean end, Open refuses any damage to the last written segment, or the damage
+// costs no record. The test tries each bit of the header, the link and the records, and
+// every range of zeros between any two of them.
 func TestClosedLogProvesItsRecords(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
 	var want []string
-	for i := range 5 { // all in one sync, by Close
+	for i := range 5 { // Close syncs all of them at once
 		want = append(want, strings.Repeat("x", 5+i))
 		_, err := l.Append([]byte(want[i]))
 		must(t, err)
@@ -48,7 +48,8 @@ func TestClosedLogProvesItsRecords(t *testing.T) {
 	}
 }
 
-// A closing record can be written on a full disk, because each segment reserves its room.
+// A closing record can be written on a full disk, because each segment reserves space for
+// one.
 func TestCloseOnFullDisk(t *testing.T) {
 	for n := 1; n < 60; n++ {
 		fsys := memfs.New()

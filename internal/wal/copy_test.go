@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A writingFS writes to the log when its n-th file is opened, like another process during
-// a copy.
+// A writingFS writes to the log when the n-th file is opened, as another process would
+// during a copy.
 type writingFS struct {
 	vfs.FS
 	n     int
@@ -28,8 +28,8 @@ func (w *writingFS) Open(name string) (vfs.File, error) {
 }
 
 // Records or segments can be added or removed during a copy. The copy contains a prefix
-// of the log with all records from before the copy, or Copy returns an error that allows
-// a repetition.
+// of the log with all records from before the copy, or Copy returns an error after which
+// it can be repeated.
 func TestCopy(t *testing.T) {
 	again := 0
 	for n := range 25 {
@@ -53,7 +53,7 @@ func TestCopy(t *testing.T) {
 				must(t, l.Sync())
 				must(t, l.Prepare())
 			}
-			_, err := l.Append([]byte("not written whole")) // and never flushed
+			_, err := l.Append([]byte("not written whole")) // never flushed
 			must(t, err)
 		}}, testDir, "/copy")
 		var copied *Log
@@ -75,7 +75,7 @@ func TestCopy(t *testing.T) {
 		if len(report.Torn) > 0 || len(got) == 0 {
 			t.Fatalf("written at file %d: %d records, %+v", n, len(got), report)
 		}
-		first := slices.Index(all, got[0]) // other records can have been removed
+		first := slices.Index(all, got[0]) // older records can be missing
 		if first > before || !slices.Equal(got, all[first:first+len(got)]) || first+len(got) < before {
 			t.Errorf("written at file %d: records %.9q", n, got)
 		}

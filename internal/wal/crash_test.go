@@ -28,7 +28,7 @@ func TestPowerCut(t *testing.T) {
 				err = m.work(newRand(seed), workSteps, false)
 			}
 			if err == nil {
-				break // the run is over before the cut
+				break // the run ended before the cut
 			}
 			if !errors.Is(err, memfs.ErrPowerCut) {
 				t.Fatalf("seed %d, cut at %d: %v", seed, cut, err)
@@ -39,7 +39,7 @@ func TestPowerCut(t *testing.T) {
 				after.records = append([]Pos(nil), m.records...)
 				disk := fsys.Crash(newRand(seed<<32 | uint64(cut)<<8 | again))
 				after.fsys = disk
-				disk.CutAt(int(again) * 2) // 0: not
+				disk.CutAt(int(again) * 2) // 0 means no cut
 				if err := after.open(); errors.Is(err, memfs.ErrPowerCut) {
 					after.fsys = disk.Crash(newRand(again))
 					err = after.open()
@@ -62,8 +62,8 @@ func TestPowerCut(t *testing.T) {
 	})
 }
 
-// Every file call fails once, in each mode. Either the log heals, or the next Open finds
-// all durable records. Then the power is also cut.
+// Every file operation fails once, in each mode. Either the log heals, or the next Open
+// finds all durable records. Then the power is also cut.
 func TestEveryCallFails(t *testing.T) {
 	seeds.Each(t, 1, func(t *testing.T, seed uint64) {
 		for _, how := range []faultfs.How{faultfs.Before, faultfs.After, faultfs.Short} {
@@ -105,7 +105,7 @@ func failOnce(t *testing.T, seed uint64, fault faultfs.Fault) bool {
 		fatal("run", err)
 	}
 	if err != nil && m.log != nil && m.log.Err() != ErrClosed && m.log.Err() != nil {
-		// The disk works again, so the log must heal.
+		// The disk works again from here, so the log must heal.
 		fsys.Set()
 		if err := m.recover(); err != nil {
 			fatal("recover", err)
@@ -160,7 +160,7 @@ func TestDeathWhileFailed(t *testing.T) {
 	})
 }
 
-// Random use with crashes, faults and reopening in any order.
+// Random use with crashes, faults and reopening in any order loses no durable record.
 func TestRandomUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		disk := memfs.New()
@@ -240,7 +240,7 @@ func TestFullDisk(t *testing.T) {
 		if err := m.open(); err != nil {
 			t.Fatal(err)
 		}
-		var held []int // sizes
+		var held []int // sizes of the held reservations
 		for {
 			n := 1 + rng.IntN(60)
 			if rng.IntN(10) == 0 {

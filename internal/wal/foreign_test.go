@@ -30,8 +30,8 @@ func appendAll(t *testing.T, l *Log, records ...string) {
 	must(t, l.Sync())
 }
 
-// The log leaves a file alone that another program creates with the name of the next
-// segment, and the next attempt has another name.
+// If another program creates a file with the name of the next segment, the log leaves
+// that file alone, and its next attempt uses another name.
 func TestFileInTheWay(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, testOptions)
@@ -55,7 +55,7 @@ func TestFileInTheWay(t *testing.T) {
 	}
 }
 
-// A name with an impossible sequence stops the start before anything is changed. If the
+// If a file name has an impossible sequence, Open fails and changes nothing. If the
 // newest segment has the largest sequence, records cannot be appended, and no file is
 // removed.
 func TestLargestSequence(t *testing.T) {
@@ -82,7 +82,7 @@ func TestLargestSequence(t *testing.T) {
 			}
 		}
 	}
-	// A killed process has preallocated the empty file, so it is removed.
+	// An empty file is one that a killed process has preallocated, so Open removes it.
 	foreign(t, fsys, MaxSequence, "")
 	l = mustOpen(t, fsys, testOptions)
 	l.pool.next = MaxSequence

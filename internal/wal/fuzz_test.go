@@ -45,30 +45,30 @@ func mutate(all map[string][]byte, data []byte) {
 		off := int(data[2])<<8 | int(data[3])
 		n := int(data[4])
 		switch data[0] % 8 {
-		case 0: // flip
+		case 0: // flips a bit
 			if len(b) > 0 {
 				b[off%len(b)] ^= data[5]
 			}
-		case 1: // zero
+		case 1: // writes zeros
 			if len(b) > 0 {
 				off %= len(b)
 				clear(b[off:min(off+n, len(b))])
 			}
-		case 2: // cut
+		case 2: // cuts the file
 			all[name] = b[:off%(len(b)+1)]
-		case 3: // grow
+		case 3: // appends bytes
 			all[name] = append(b, slices.Repeat([]byte{data[5]}, n)...)
-		case 4: // drop
+		case 4: // removes the file
 			delete(all, name)
-		case 5: // rename
+		case 5: // renames the file
 			delete(all, name)
 			all[FileName(uint64(data[5])%8+1)] = b
-		case 6: // copy a piece to another place
+		case 6: // copies a piece to another place
 			from := names[int(data[5])%len(names)]
 			if len(b) > 0 && len(all[from]) > 0 {
 				copy(b[off/8*8%len(b):], all[from][n*8%len(all[from]):])
 			}
-		case 7: // exchange
+		case 7: // exchanges two files
 			other := names[int(data[5])%len(names)]
 			all[name], all[other] = all[other], all[name]
 		}
@@ -92,9 +92,9 @@ func inOrder(t *testing.T, what string, records []string, n int) {
 	}
 }
 
-// With any change of the files, Open does not panic, invent or reorder records, and
-// changes nothing if it refuses. Salvage changes nothing, and its log opens with all
-// records that Open found and no invented one.
+// After any change of the files, Open does not panic, does not invent or reorder records,
+// and changes nothing if it refuses. Salvage changes nothing, and its new log contains
+// all records that Open found and no invented one.
 func FuzzRecover(f *testing.F) {
 	base, n := fuzzLog(f)
 	places := wholeRecords(base)
@@ -121,7 +121,7 @@ func FuzzRecover(f *testing.F) {
 			if !errors.Is(err, ErrCorrupt) || len(records) > 0 {
 				t.Fatal(err)
 			}
-			return // no header or link is whole
+			return // no header or link is complete
 		}
 		if after := files(t, fsys); !maps.EqualFunc(all, after, bytes.Equal) {
 			t.Fatal("the log was salvaged, and files changed")
@@ -160,8 +160,8 @@ func FuzzRecover(f *testing.F) {
 	})
 }
 
-// After a cut of any file of a closed log at any length, Open finds all records, or
-// refuses. Only a cut of the newest segment can cost its last records.
+// If any file of a closed log is cut at any length, Open finds all records or refuses.
+// Only a cut of the newest segment can cost records, the last ones.
 func TestCutAnywhere(t *testing.T) {
 	base, _ := fuzzLog(t)
 	fsys := load(t, base)
@@ -190,7 +190,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// wholeRecords returns the records of a log by position, with all their parts and
+// wholeRecords returns the records of a log by position, including their parts and
 // headers.
 func wholeRecords(all map[string][]byte) map[Pos][]Record {
 	places := make(map[Pos][]Record)

@@ -20,8 +20,7 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 // files returns the contents of all files but the lock.
 func files(t testing.TB, fsys vfs.FS) map[string][]byte { return filesIn(t, fsys, testDir) }
 
-// salvageDir is the directory in which salvaged creates its log. It is a directory in
-// testDir.
+// salvageDir is the directory in which salvaged creates its log. It is inside testDir.
 const salvageDir = testDir + "salvaged/"
 
 func salvaged(fsys vfs.FS) ([]Damage, error) {
@@ -125,8 +124,8 @@ func mustOpen(t testing.TB, fsys vfs.FS, opt Options) *Log {
 	return l
 }
 
-// A record survives encoding. A single flipped bit outside of the padding is detected,
-// and records of other segments or logs are rejected.
+// A record is unchanged after encoding and decoding. A single flipped bit outside of the
+// padding is detected, and records of other segments or logs are rejected.
 func TestRecordCodec(t *testing.T) {
 	h := header{log: 7, sequence: 9}
 	for n := 1; n < 40; n++ {

@@ -38,7 +38,7 @@ func (f countedFile) Close() error {
 	return f.File.Close()
 }
 
-// Only a few files are open, however many segments exist.
+// Only a few files are open, even if there are many segments.
 func TestOpenFiles(t *testing.T) {
 	fsys := &counted{FS: memfs.New()}
 	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
@@ -73,8 +73,8 @@ func TestOpenFiles(t *testing.T) {
 	}
 }
 
-// The log removes no file during a copy, however many files there are. A copy opens one
-// file at a time.
+// The log removes no file during a copy, even if there are many. A copy opens one file at
+// a time.
 func TestFilesStay(t *testing.T) {
 	fsys := &counted{FS: memfs.New()}
 	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
@@ -95,7 +95,7 @@ func TestFilesStay(t *testing.T) {
 		must(t, l.RemoveOldest())
 	}
 	must(t, errors.Join(l.Flush(), l.Sync()))
-	l.RemovalPending() // tells Prepare which removals are durable
+	l.RemovalPending() // passes the durable removals to Prepare
 	must(t, l.Prepare())
 	if l.NeedsPrepare() {
 		t.Error("while files are copied, Prepare is called again and again")

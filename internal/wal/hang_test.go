@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A hangingFS is a disk whose syncs of new files wait for the test.
+// A hangingFS is a disk on which the sync of a new file blocks until the test permits it.
 type hangingFS struct {
 	vfs.FS
 	begun, end chan struct{}

@@ -12,9 +12,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A sync fails before the record of a segment's removal is flushed, and so do the
-// attempts to heal. Until one succeeds, the disk contains no record of the removal, and
-// the file stays.
+// A sync fails before the record of a segment's removal is flushed, and the attempts to
+// heal also fail. Until an attempt succeeds, the disk contains no record of the removal,
+// and the segment's file stays.
 func TestRemovalWaitsForHealing(t *testing.T) {
 	disk := memfs.New()
 	fsys := faultfs.New(disk)
@@ -54,8 +54,8 @@ func TestRemovalWaitsForHealing(t *testing.T) {
 	must(t, l.Close())
 }
 
-// An attempt to heal fails after it has written some segments, and removes them. A power
-// cut can undo any of the removals, and the log still opens.
+// If an attempt to heal fails, it removes the segments that it has written. A power cut
+// can undo any of these removals, and the log still opens.
 func TestPowerCutAfterFailedHealing(t *testing.T) {
 	failed := 0
 	for n := 1; n <= 40; n++ {
@@ -64,7 +64,7 @@ func TestPowerCutAfterFailedHealing(t *testing.T) {
 		l := mustOpen(t, fsys, Options{SegmentSize: 512})
 		appendAll(t, l, "durable")
 		must(t, l.Sync())
-		for range 30 { // which fill several segments
+		for range 30 { // fill several segments
 			_, err := l.Append([]byte("some record that is not durable, and is written again"))
 			must(t, err)
 		}
@@ -88,8 +88,8 @@ func TestPowerCutAfterFailedHealing(t *testing.T) {
 	}
 }
 
-// The power fails while the log heals. Healing writes the copies of a segment's records,
-// and then repeats its removal. The segment counts until its copies are durable.
+// The power fails while the log heals. Healing writes copies of a segment's records and
+// then repeats the segment's removal. The segment counts until the copies are durable.
 func TestRemovalFollowsCopies(t *testing.T) {
 	original, copied := strings.Repeat("original ", 250), strings.Repeat("a copy ", 350)
 	for seed := range uint64(200) {
@@ -102,7 +102,7 @@ func TestRemovalFollowsCopies(t *testing.T) {
 		must(t, l.Prepare())
 		_, err := l.Append([]byte(copied))
 		must(t, errors.Join(err, l.RemoveOldest(), l.Flush()))
-		fsys.Set(faultfs.Fault{Op: faultfs.Sync, Sticky: true}) // also in the attempt to heal
+		fsys.Set(faultfs.Fault{Op: faultfs.Sync, Sticky: true}) // the attempt to heal fails as well
 		if l.Sync() == nil || l.Recover(nil) == nil {
 			t.Fatal("the log did not fail")
 		}

@@ -42,7 +42,7 @@ func TestHostilePayloads(t *testing.T) {
 	before := files(t, fsys)
 	name := FileName(1)
 
-	// A page of the last write is missing: it is a torn write.
+	// A page of the last write is missing, so it is a torn write.
 	torn := slices.Clone(before[name])
 	clear(torn[last.Offset:][:4096])
 	after := mustOpen(t, load(t, map[string][]byte{name: torn}), Options{ReadOnly: true})

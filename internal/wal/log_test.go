@@ -57,12 +57,12 @@ func TestConcurrentSync(t *testing.T) {
 
 	type job struct {
 		target Target
-		upTo   int // number of records the target covers
+		upTo   int // number of records that the target covers
 	}
 	jobs := make(chan job, 1)
 	prepare := make(chan struct{}, 1)
 	var wg sync.WaitGroup
-	confirmed := 0 // the syncer's, until wg.Wait
+	confirmed := 0 // used by the syncer until wg.Wait
 	wg.Go(func() {
 		for j := range jobs {
 			if err := j.target.Sync(); err != nil {
@@ -123,7 +123,7 @@ func TestConcurrentSync(t *testing.T) {
 }
 
 // The next Flush, not an Append, reports a failed sync of another goroutine. The log
-// heals, and earlier targets stay failed.
+// heals, but earlier targets remain failed.
 func TestFailedTarget(t *testing.T) {
 	fsys := faultfs.New(memfs.New())
 	l := mustOpen(t, fsys, testOptions)
@@ -216,7 +216,7 @@ func second[T any](_ T, err error) error { return err }
 func TestTooLarge(t *testing.T) {
 	l := mustOpen(t, memfs.New(), Options{})
 	part := make([]byte, 1<<26)
-	parts := make([][]byte, 17) // a gibibyte and 64 MB, in all
+	parts := make([][]byte, 17) // 1 GiB and 64 MB in total
 	for i := range parts {
 		parts[i] = part
 	}
@@ -228,8 +228,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// A Flush makes one write for each segment. It opens and checks the file of a new segment.
-// Sync makes no call if there is nothing new.
+// Flush writes once to each segment, and opens and checks the file of a new segment. Sync
+// makes no file call if there is nothing new.
 func TestCalls(t *testing.T) {
 	fsys := faultfs.New(memfs.New())
 	l := mustOpen(t, fsys, Options{SegmentSize: 1024})
@@ -273,7 +273,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Segments for reservations are removed when the reservations end.
+// Segments that were created for reservations are removed when the reservations end.
 func TestTrim(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{SegmentSize: 4096})
@@ -289,7 +289,7 @@ func TestTrim(t *testing.T) {
 	if before.Preallocated < 7 || before.Room < before.Reserved {
 		t.Errorf("with reservations: %+v", before)
 	}
-	for range 100 { // segments are created and removed
+	for range 100 { // creates and removes segments
 		for range 5 {
 			_, err := l.Append(make([]byte, 1000))
 			must(t, err)
@@ -306,8 +306,8 @@ func TestTrim(t *testing.T) {
 	must(t, l.Close())
 }
 
-// Replay reads any sizes of records in blocks of any size with any number of
-// goroutines, and reports its progress up to the end.
+// Replay works for all sizes of records and blocks and any number of goroutines, and it
+// reports its progress until the end.
 func TestReplayBlocks(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{SegmentSize: 4096})
@@ -344,8 +344,8 @@ func TestReplayBlocks(t *testing.T) {
 	}
 }
 
-// An error of decode or apply, or an unreadable file, ends Replay at any point without a
-// hang.
+// Replay ends, and never hangs, if decode or apply returns an error or a file is
+// unreadable.
 func TestReplayErrors(t *testing.T) {
 	disk := memfs.New()
 	l := mustOpen(t, disk, Options{SegmentSize: 4096})
@@ -388,7 +388,7 @@ func TestReplayErrors(t *testing.T) {
 	}
 }
 
-// A commit, that is append, flush and sync, allocates nothing.
+// Append, Flush and Sync allocate nothing.
 func TestCommitAllocates(t *testing.T) {
 	if seeds.Race {
 		t.Skip("the race detector allocates")
@@ -409,7 +409,7 @@ func TestCommitAllocates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 100 { // so that the buffer has grown
+	for range 100 { // until the buffer has grown
 		commit()
 	}
 	if n := testing.AllocsPerRun(100, commit); n != 0 {

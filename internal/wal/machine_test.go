@@ -76,23 +76,24 @@ func replayAll(l *Log) (records []string, report Report, err error) {
 	return records, report, err
 }
 
-// A machine is a log in use and its expected state. Records are numbered from 0; each is
+// A machine is an open log with its expected state. Records are numbered from 0; each is
 // payload(its number).
 type machine struct {
 	fsys vfs.FS
 	opt  Options
 	log  *Log
 
-	records []Pos // of all that were appended
+	records []Pos // positions of all appended records
 	ends    []Pos // end positions of the newest records
 	durable int   // number of durable records
-	// Records before gone are durably removed; those before maybeGone possibly.
+	// Records before gone are durably removed. Records before maybeGone are possibly
+	// durably removed.
 	gone, maybeGone int
-	cameBack        int   // removed records before it still exist, but the next start might not find them
+	cameBack        int   // removed records before this one still exist, possibly only until the next start
 	held            []int // numbers of records for which space is reserved
 }
 
-// open opens the log and compares its records.
+// open opens the log and compares its records with the expected ones.
 func (m *machine) open() error {
 	l, err := Open(m.fsys, testDir, m.opt)
 	if err != nil {
@@ -150,7 +151,7 @@ func (m *machine) reserve() error {
 	return nil
 }
 
-// append appends the next record, reserved or not.
+// append appends the next record, with or without a reservation.
 func (m *machine) append() error {
 	if err := m.log.Err(); err != nil {
 		return err
@@ -193,7 +194,7 @@ func (m *machine) flushed() int {
 	return n
 }
 
-// agree checks that Durable is not too high: a record is durable when its end is.
+// agree checks that Durable is not too high. A record is durable when its end is durable.
 func (m *machine) agree() error {
 	if len(m.log.open) == 0 || m.log.err != nil {
 		return nil
@@ -212,7 +213,7 @@ func (m *machine) recover() error {
 	failed := m.log.Err() != nil
 	next := m.durable
 	err := m.log.Recover(func(from, to Pos, _ []byte) {
-		for m.records[next] != from { // sealed before the failure, so durable
+		for m.records[next] != from { // sealed before the failure, so it is durable
 			next++
 		}
 		m.records[next] = to
@@ -283,9 +284,9 @@ func (m *machine) close() error {
 	return nil
 }
 
-// work performs the same operations for the same seed as long as nothing fails, and
-// returns the first error. If heal is set, it tries to recover up to three times after a
-// failure.
+// work performs random operations, which are the same for the same seed as long as
+// nothing fails, and returns the first error. If heal is set, it tries to recover up to
+// three times after a failure.
 func (m *machine) work(rng *rand.Rand, steps int, heal bool) error {
 	verbs := []func() error{m.append, m.append, m.append, m.append, m.flush, m.flush, m.sync, m.prepare, m.reserve, m.remove, m.reread}
 	for range steps {
@@ -303,7 +304,7 @@ func (m *machine) work(rng *rand.Rand, steps int, heal bool) error {
 	return m.close()
 }
 
-// A brokenError is an error that the test did not provoke.
+// A brokenError reports a violation of the log's promises.
 type brokenError struct{ error }
 
 func mustNotBreak(t *testing.T, err error) {

@@ -11,8 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A log was closed or its process killed, and other programs filled the disk. The
-// reservations can be made again, except for the free room of the last written segment.
+// After a log was closed or its process killed, other programs fill the disk. The next
+// process can make all reservations again, except those in the free space of the last
+// written segment.
 func TestPreallocatedOutliveTheProcess(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		fsys := memfs.New()
@@ -98,7 +99,7 @@ func TestPreallocatedWithHoles(t *testing.T) {
 }
 
 // The header of a file that an earlier process created is durable before records are
-// written to it. That is true even if that process ended before the header was durable.
+// written to the file, even if that process ended before the header was durable.
 func TestHeaderOfAdoptedFile(t *testing.T) {
 	disk := memfs.New()
 	fsys := faultfs.New(disk)
@@ -108,13 +109,13 @@ func TestHeaderOfAdoptedFile(t *testing.T) {
 	if err := l.Reserve(Cost(20)); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("Reserve: %v", err)
 	}
-	l.Close() // has no effect
+	l.Close() // must have no effect
 	fsys.Set()
 	l = mustOpen(t, fsys, opt)
 	if l.pool.count.Load() == 0 {
 		t.Fatal("no file of the earlier process exists")
 	}
-	_, err := l.Append(bytes.Repeat([]byte("a"), 2000)) // some sectors
+	_, err := l.Append(bytes.Repeat([]byte("a"), 2000)) // several sectors
 	must(t, errors.Join(err, l.Flush()))
 	for seed := range uint64(100) {
 		if _, err := openOnce(disk.Crash(newRand(seed))); err != nil {

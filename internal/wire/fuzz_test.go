@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Any input gives the same commands, however it is cut. Each valid command is equal after
-// appending and parsing it. parseAll checks that Next stays within its buffer and makes
+// Any input gives the same commands, in any pieces. A valid command does not change when
+// it is appended and parsed. parseAll checks that Next stays within its buffer and makes
 // progress.
 func FuzzParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte, cut1, cut2 uint16, maxBody uint16) {
@@ -37,8 +37,8 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-// An accepted reply is equal after appending and parsing it, and none of its prefixes is
-// accepted as a complete reply.
+// An accepted reply does not change when it is appended and parsed, and none of its
+// prefixes is accepted as a complete reply.
 func FuzzParseReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var r Reply
@@ -85,7 +85,8 @@ func appendReply(dst []byte, r *Reply) []byte {
 	return AppendWord(dst, r.Kind)
 }
 
-// An accepted dictionary or list is equal after writing it, with quotes, and parsing it.
+// An accepted dictionary or list does not change when it is written with quotes and
+// parsed.
 func FuzzParseDict(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if m, err := ParseDict(data); err == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // parseAll passes input to p like a connection, in pieces that end at the cuts. It
-// returns copies of the commands, and the unread rest.
+// returns copies of the commands and the unread rest of the input.
 func parseAll(t testing.TB, p *Parser, input []byte, cuts ...int) (cmds []Command, left []byte) {
 	t.Helper()
 	var buf []byte
@@ -50,7 +50,8 @@ func format(op Op) Command { return Command{Op: op, Fault: FaultFormat} }
 
 var unknown = Command{Fault: FaultUnknown}
 
-// The golden vectors of beanstalkd's parsing, which does not depend on the queue.
+// golden contains inputs and the results of beanstalkd's parser, which do not depend on
+// the queue.
 var golden = []struct {
 	in   string
 	want []Command
@@ -157,8 +158,8 @@ var golden = []struct {
 		{Op: Use, Counted: true, Tube: []byte("a")}, {Op: Use, Counted: true, Tube: []byte("b")}}},
 }
 
-// Framing: lines of all lengths around the limits, and stray CRs. A lone CR and a CR at
-// the end of the buffer deliberately differ from beanstalkd.
+// framing contains lines of all lengths around the limits, and stray CRs. A lone CR and a
+// CR at the end of the buffer deliberately differ from beanstalkd.
 var framing = []struct {
 	in   string
 	want []Command
@@ -196,7 +197,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The timeouts of 1.12 are those that Debian's beanstalkd accepts.
+// Version 1.12 accepts the same timeouts as Debian's beanstalkd.
 func TestTimeoutsOf112(t *testing.T) {
 	for arg, want := range map[string]uint32{
 		"7": 7, " 7 x": 7, "": 0, " ": 0, "x": 0, "-": 0, "-0": 0, "+1": 1, " \t1x": 1, "0x9": 0, "2147483647": MaxTimeout,
@@ -239,7 +240,7 @@ func TestCuts(t *testing.T) {
 	for _, tc := range slices.Concat(golden, framing) {
 		in := []byte(tc.in)
 		if len(in) > 1000 {
-			in = append(in[:300:300], in[len(in)-300:]...) // the body that is skipped is smaller
+			in = append(in[:300:300], in[len(in)-300:]...) // the skipped body is smaller
 		}
 		p := Parser{MaxBody: 64}
 		want, wantLeft := parseAll(t, &p, in)

@@ -11,7 +11,7 @@ import (
 )
 
 var replyTests = []struct {
-	bytes []byte // of the append function
+	bytes []byte // result of the append function
 	text  string
 	want  Reply
 }{
@@ -153,8 +153,8 @@ func TestWordString(t *testing.T) {
 	}
 }
 
-// Append functions keep the existing bytes of the buffer, even if the line of a reply is
-// written after its data.
+// Append functions keep the existing bytes of the buffer, even if they write the line of
+// a reply after its data.
 func TestAppendAppends(t *testing.T) {
 	for _, tc := range replyTests {
 		if !bytes.HasSuffix(tc.bytes, []byte(crlf)) {

@@ -96,7 +96,7 @@ platform: "x86_64"
 	checkReply(t, AppendStats(nil, &s), strings.Replace(strings.ReplaceAll(grown, `"`, ""), "version: 1.13", `version: "1.12"`, 1))
 }
 
-// Before 1.13, tubes and names have no quotes.
+// Before version 1.13, tubes and names have no quotes.
 func TestStatsBefore113(t *testing.T) {
 	for _, got := range [][]byte{
 		AppendTubeStats(nil, &TubeStats{Compat: Compat112, Name: "mail"}),

@@ -71,7 +71,8 @@ func TestValidTube(t *testing.T) {
 	}
 }
 
-// Each command states its required rights. Otherwise it would be refused.
+// The table must state the required rights of each command, because a command without
+// rights is always refused.
 func TestNeeds(t *testing.T) {
 	for op := range NumOps {
 		if op.Need().Place == rights.Unstated {
@@ -147,7 +148,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 		given += strings.ReplaceAll(string(text), "\n", " \n")
 	}
 	for op := Unknown + 1; op < NumOps; op++ {
-		if op != Auth { // described in doc/security.md
+		if op != Auth { // doc/security.md describes it
 			if !slices.Contains(strings.Fields(headings), op.String()) {
 				t.Errorf("doc/protocol.md has no section on %v", op)
 			}

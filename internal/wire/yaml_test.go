@@ -15,7 +15,7 @@ import (
 func TestAppendList(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 100, 10000} {
 		var names []string
-		var list strings.Builder // text that is appended to is copied each time
+		var list strings.Builder // a string would be copied at each append
 		list.WriteString("---\n")
 		for i := range n {
 			names = append(names, fmt.Sprint("tube-", i))

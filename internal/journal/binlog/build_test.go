@@ -10,9 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A builder assembles a file by hand. It shares no code with the package: it uses the
-// struct offsets of the package comment, so that the two implementations check each
-// other.
+// A builder assembles a file. It shares no code with the package but uses the struct
+// offsets of the package comment, so that the two implementations check each other.
 type builder struct {
 	bytes []byte
 	ends  []int // end offsets of the header and of each record
@@ -28,7 +27,7 @@ type field struct {
 	value  any // uint8, uint32, int32, uint64 or int64
 }
 
-// These are offsets of the struct.
+// These are offsets in the struct.
 const (
 	atID, atPri, atDelay, atTTR, atSize, atCreated, atDeadline = 0, 8, 16, 24, 32, 40, 48
 

@@ -21,7 +21,7 @@ func smallLog() *builder {
 		short(9, stateDelayed)
 }
 
-// FuzzRead reads a file of any bytes, and a valid one after it. Read invents no job and
+// FuzzRead reads a file with any bytes and then a valid file. Read invents no job and
 // reports all skipped bytes, and its jobs survive Write and Read.
 func FuzzRead(f *testing.F) {
 	f.Add(smallLog().bytes)

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 )
 
-// show returns a Change as a line. It omits counts that builder sets. Times are in
+// show formats a Change as a line. It omits counts that builder sets. Times are in
 // seconds.
 func show(c engine.Change) string {
 	switch c.Kind {
@@ -44,8 +44,8 @@ func showAll(changes []engine.Change) []string {
 
 var zeros = strings.Repeat("\x00", 10000)
 
-// TestRead reads valid and damaged files. Full records of version 7 with the tube "mail"
-// and the body "abc" have 93 bytes, short ones 84.
+// TestRead reads valid and damaged files. In version 7, a full record with the tube
+// "mail" and the body "abc" has 93 bytes, and a short one has 84.
 func TestRead(t *testing.T) {
 	const body = "abc\r\n"
 	mail := func(id uint64, fields ...field) *builder {
@@ -198,7 +198,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestReadErrors: an error of apply or of the file system ends it.
+// Read returns any error of apply or of the file system.
 func TestReadErrors(t *testing.T) {
 	b := build(7).full("a", 1, stateReady, "\r\n").short(1, stateBuried).bytes
 	boom := errors.New("boom")
@@ -213,7 +213,7 @@ func TestReadErrors(t *testing.T) {
 
 	count := faultfs.New(dirOf(t, b, b), faultfs.Fault{Op: faultfs.Any, N: math.MaxInt})
 	readChanges(t, count)
-	if count.Seen() < 7 { // list, and open, size and read of each
+	if count.Seen() < 7 { // one list, and open, size and read for each file
 		t.Fatalf("only %d calls seen", count.Seen())
 	}
 	for n := 1; n <= count.Seen(); n++ {

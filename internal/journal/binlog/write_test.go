@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// job1 returns a whole job with different values in all fields.
+// job1 returns a complete job with a different value in each field.
 func job1(state engine.State, id uint64, due int64, body string) engine.Change {
 	return engine.Change{
 		Kind: engine.JobPut, State: state, ID: id, Pri: 5, Delay: 6, TTR: 7, Created: 8e9, Due: due,
@@ -38,7 +38,7 @@ func TestWriteFaults(t *testing.T) {
 	if _, err := Write(count, "log", opt, eng); err != nil {
 		t.Fatal(err)
 	}
-	if count.Seen() < 10 { // sync the directory; create, write and sync three files
+	if count.Seen() < 10 { // sync of the directory; create, write and sync of 3 files
 		t.Fatalf("only %d calls seen", count.Seen())
 	}
 	for n := 1; n <= count.Seen(); n++ {

@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// kinds contains changes of each kind, with their special cases.
+// kinds contains changes of each kind, including special cases.
 var kinds = []struct {
 	what string
 	c    engine.Change
@@ -161,7 +161,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		for n := range rec {
 			if (c.Kind == engine.JobPut || c.Kind.IsNamed()) && n >= len(rec)-len(c.Body) {
-				break // a shorter body is a body
+				break // a shorter body is valid
 			}
 			if _, err := Decode(rec[:n], epoch, make(map[string]string)); !errors.Is(err, ErrInvalid) {
 				t.Fatalf("% x is the beginning of % x and is read: %v", rec[:n], rec, err)

@@ -23,7 +23,8 @@ func newPoller(t *testing.T) *Poller {
 	return p
 }
 
-// socketPair returns two ends of a connection. The first is taken from package net.
+// socketPair returns two ends of a connection. Take has removed the first from package
+// net.
 func socketPair(t *testing.T) (Socket, net.Conn) {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
@@ -64,7 +65,7 @@ func send(t *testing.T, c io.Writer, text string) {
 	}
 }
 
-// waitOne waits for one event, which must belong to the socket with the index.
+// waitOne waits for one event, which must have the socket's index.
 func waitOne(t *testing.T, p *Poller, index int) Events {
 	t.Helper()
 	for {
@@ -73,7 +74,7 @@ func waitOne(t *testing.T, p *Poller, index int) Events {
 			t.Fatalf("got %v, want one event of %d", events, index)
 		case len(events) == 1:
 			return events[0].Events
-		} // none: a signal
+		} // no event: a signal arrived
 	}
 }
 
@@ -214,7 +215,7 @@ func TestManyEvents(t *testing.T) {
 		defer s.Close()
 		add(t, p, s, i, Writable)
 	}
-	for len(seen) <= MaxEvents { // ends, because the kernel reports them in turn
+	for len(seen) <= MaxEvents { // this ends, because the kernel reports the sockets in turn
 		events := p.Wait(0)
 		if len(events) > MaxEvents {
 			t.Fatalf("%d events at a time", len(events))

@@ -13,7 +13,7 @@ import (
 func TestWarn(t *testing.T) {
 	var text strings.Builder
 	l := New(slog.New(slog.NewTextHandler(&text, nil)), 1, 2)
-	l.limit.SetLimit(0) // no time that passes here lets another line through
+	l.limit.SetLimit(0) // however much time passes here, no further line is logged
 	for i := range 5 {
 		l.Warn("slow", "n", i)
 	}
