@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A textBackup is a backup with some text, followed by an error or not.
+// A textBackup is a backup that contains a text, and then fails if err is not nil.
 type textBackup struct {
 	text   string
 	err    error
@@ -49,7 +49,7 @@ func TestBackup(t *testing.T) {
 		t.Error(line)
 	}
 
-	// The client detects a failure by the end of its connection.
+	// The client detects a failure because the connection is closed.
 	next.err = errors.New("the disk cannot be read")
 	func() {
 		defer func() {

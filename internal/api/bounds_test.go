@@ -17,9 +17,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// TestBounds sends each operation a value outside of each bound that openapi.yaml
-// specifies for its input, by HTTP and from within the process. The rest of the input is
-// valid.
+// TestBounds sends each operation a value outside each bound that openapi.yaml specifies
+// for its input, by HTTP and within the process. The rest of the input is valid.
 func TestBounds(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil) })

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// An epochLog is the Log of a server that decides until the epoch ends.
+// An epochLog is the Log of a server that leads until the epoch ends.
 type epochLog struct{ over atomic.Bool }
 
 func (l *epochLog) Append([]engine.Change) error { return l.err() }
@@ -35,7 +35,7 @@ func (l *epochLog) err() error {
 	return nil
 }
 
-// startActive starts a rig with some jobs. Its server decides until the log's epoch ends.
+// startActive starts a rig with some jobs. Its server leads until the log's epoch ends.
 func startActive(t *testing.T) (*rig, *epochLog) {
 	t.Helper()
 	log := new(epochLog)
@@ -44,8 +44,8 @@ func startActive(t *testing.T) (*rig, *epochLog) {
 	return r, log
 }
 
-// A deposed server without a new engine does not answer from its old one, and reports no
-// change as done.
+// A deposed server without a new engine does not answer from its old engine, and reports
+// no change as done.
 func TestNothingIsKnownWhileDeposed(t *testing.T) {
 	r, log := startActive(t)
 	r.sampleTubes(t.Context(), 1)
@@ -72,7 +72,8 @@ func TestNothingIsKnownWhileDeposed(t *testing.T) {
 	}
 }
 
-// A change at the end of an epoch can be lost or not, and the error states that.
+// A change at the end of an epoch is either lost or done, and the error states that both
+// are possible.
 func TestChangeWhileDeposed(t *testing.T) {
 	r, log := startActive(t)
 	log.over.Store(true)

@@ -88,7 +88,7 @@ func TestElsewhereRights(t *testing.T) {
 	}
 }
 
-// A server that does not answer is not asked again immediately.
+// After a server did not answer, the next request to it fails at once.
 func TestElsewhereAway(t *testing.T) {
 	r := start(t, Options{})
 	o := &other{err: errors.New("no route to host")}
@@ -103,8 +103,8 @@ func TestElsewhereAway(t *testing.T) {
 	}
 }
 
-// far starts another beanpole that requires a token, and returns it with a handler that
-// reaches it through here.
+// far starts another beanpole server that requires a token, and returns it with a handler
+// that reaches it through here.
 func far(t *testing.T, here *rig) (there *rig, h http.Handler) {
 	t.Helper()
 	const token = "token-of-the-other-server-01234"
@@ -145,7 +145,7 @@ func steps(t *testing.T, h http.Handler, all ...step) {
 	}
 }
 
-// Another beanpole executes operations with the configured token.
+// Another beanpole server executes operations with the configured token.
 func TestRemote(t *testing.T) {
 	here := start(t, Options{})
 	there, h := far(t, here)

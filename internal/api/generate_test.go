@@ -29,7 +29,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated files")
 
-// The generated files equal those in the tree:
+// The generated files equal the files in the tree:
 //
 //	go test ./internal/api -run TestGenerated -update
 func TestGenerated(t *testing.T) {
@@ -200,7 +200,7 @@ func rightsTable() string {
 	return b.String()
 }
 
-// An object is a YAML mapping, a flow is a list on one line, and a number keeps its
+// An object is a YAML mapping. A flow is a YAML list on one line. A number keeps its
 // notation.
 type (
 	object struct{ yaml.Node }

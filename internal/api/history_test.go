@@ -37,8 +37,9 @@ func (r *rig) series(path, series string) string {
 	return text
 }
 
-// A level is the value at its second, an increase the sum since the previous sample.
-// Seconds without a sample are null, even when the ring starts again.
+// A sample of a level is the value in its second; a sample of an increase is the sum
+// since the previous sample. Seconds without a sample are null, even after the ring
+// wraps.
 func TestHistory(t *testing.T) {
 	r := start(t, Options{})
 	r.someJobs("mail", 3)
@@ -65,9 +66,9 @@ func (r *rig) someJobs(tube string, n int) {
 	})
 }
 
-// The minute and hour points contain the events of the server and of each tube, and
-// durations. A new server with the same directory continues them. A tube keeps its
-// history after its end.
+// The minute and hour points contain the events and durations of the server and of each
+// tube. A new server with the same directory continues them. A tube keeps its history
+// after its removal.
 func TestMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fsys := memfs.New()
@@ -213,7 +214,7 @@ func TestTubesKept(t *testing.T) {
 	}
 }
 
-// Record ends with its context, and takes the first samples at once.
+// Record takes the first samples at once, and returns when its context ends.
 func TestRecord(t *testing.T) {
 	r := start(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -227,7 +228,7 @@ func TestRecord(t *testing.T) {
 }
 
 // If there are more tubes than samples, the server reads all tubes only once a minute. A
-// removed tube frees its place at once.
+// removed tube is replaced at once.
 func TestManyTubes(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) {

@@ -51,7 +51,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// The response to an unauthenticated request names the way to authenticate.
+// The response to an unauthenticated request names the authentication scheme.
 func TestUnknown(t *testing.T) {
 	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return nil, false }})
 	w := httptest.NewRecorder()

@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Jobs of every state are listed in order, page by page, each once.
+// Jobs of every state are listed in order, page by page, and each job once.
 func TestPagesOfJobs(t *testing.T) {
 	const jobs = 600 // more than one turn lists
 	r := start(t, Options{})

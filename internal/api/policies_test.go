@@ -92,9 +92,9 @@ func TestPauseOfPattern(t *testing.T) {
 	}
 }
 
-// Setting a dead tube requires rights on the destination, for a pattern on each possible
-// tube. Only clients with a right on a dead tube, or on the origin of a job, see its
-// name.
+// Setting a dead tube requires rights on the destination; for a pattern, it requires them
+// on each possible destination. Only clients with a right on a dead tube, or on the
+// origin of a job, see its name.
 func TestDeadTubeRights(t *testing.T) {
 	p, err := access.New(access.Config{
 		Identities: []access.IdentityConfig{{Name: "mgr", UnixUsers: []uint32{1}}, {Name: "viewer", UnixUsers: []uint32{2}}},

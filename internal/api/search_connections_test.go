@@ -31,8 +31,7 @@ func (r *rig) sorted(query string, limit int) (ids string) {
 	return strings.TrimSpace(ids)
 }
 
-// Connections are listed in each order, with each filter, page by page, each once, while
-// time passes.
+// For each order and filter, the pages list each connection once while time passes.
 func TestSortConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, Options{})

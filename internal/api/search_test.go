@@ -47,8 +47,8 @@ func names(tubes []admin.Tube) string {
 	return strings.Join(all, " ")
 }
 
-// Tubes are listed in each order, with each filter, page by page, each once, and matches
-// are counted.
+// For each order and filter, the pages list each tube once, and the number of matches is
+// right.
 func TestSearchTubes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -352,8 +352,8 @@ func TestSearchConnections(t *testing.T) {
 	}
 }
 
-// Tubes are sorted by their rates in the last minute, page by page. Tubes without samples
-// follow idle tubes. Samples of this server are not used for other servers.
+// Pages of tubes are sorted by the rates in the last minute. Tubes without samples follow
+// idle tubes. Samples of this server are not used for other servers.
 func TestSearchRates(t *testing.T) {
 	r := start(t, Options{})
 	r.someTubes(5)

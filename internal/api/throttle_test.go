@@ -60,7 +60,7 @@ func (slowLog) Housekeep(int64) int64        { return engine.Never }
 func (slowLog) Close() error                 { return nil }
 func (l slowLog) Sync() error                { <-l.may; return nil }
 
-// A request that waits for a slow disk delays no other: all share its syncs.
+// A request that waits for a slow disk does not delay others: all share its syncs.
 func TestTurnsOnSlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := slowLog{make(chan struct{})}
@@ -156,7 +156,7 @@ func TestSearchEndsInTime(t *testing.T) {
 	}
 }
 
-// A search in bodies pauses for as long as it has read, also in the middle of a body, and
+// A search in bodies pauses for as long as it has read, even in the middle of a body, and
 // stops when the client disconnects.
 func TestReadingRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

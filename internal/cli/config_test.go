@@ -21,8 +21,8 @@ import (
 // noDefault contains the settings without a default.
 var noDefault = []string{"listen", "user", "journal", "networks", "proxy-protocol", "tls-cert", "tls-key", "tls-client-ca", "admin", "admin-socket", "admin-host"}
 
-// TestExampleConfig compares the annotated example with the program: it contains each
-// setting once, with its default, and changes nothing.
+// TestExampleConfig compares the annotated example with the program. The example contains
+// each setting once, with its default, and changes nothing.
 func TestExampleConfig(t *testing.T) {
 	const path = "../../dist/beanpole.toml"
 	if got, want := printed(t, "--config", path), printed(t); got != want {

@@ -64,7 +64,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Users can type times in everyday notation.
+// inSeconds accepts times in everyday notation.
 func TestInSeconds(t *testing.T) {
 	for text, want := range map[string]string{"90": "90", "90s": "90", "10m": "600", "1 h": "3600", "2d": "172800", "until resumed": "4294967295", "soon": "soon", "1.5 h": "5400", "1 h 30 m": "5400", "100ms": "100ms", "-1 s": "-1 s", "5 parsecs": "5 parsecs", "9 o'clock": "9 o'clock", "25:00": "25:00"} {
 		if got := inSeconds(text); got != want {

@@ -57,7 +57,7 @@ func processor() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkLive computes the live values of a page of the same server, as the server does
+// BenchmarkLive computes the live values of a page of the same server. A server does this
 // once a second for each viewed page.
 func BenchmarkLive(b *testing.B) {
 	r := start(b, nil, Options{})

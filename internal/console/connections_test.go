@@ -22,8 +22,8 @@ func connectionsOf(page string) string {
 	return strings.Join(ids, " ")
 }
 
-// Connections can be sorted by any column. Each column head links to its order and keeps
-// the filter, and screen readers announce the order.
+// Connections can be sorted by any column. Each column head links to the list sorted by
+// that column, and keeps the filter. Screen readers announce the sort order.
 func TestConnectionOrder(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.talk("use news", "watch a", "watch b")

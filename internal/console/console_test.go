@@ -217,7 +217,7 @@ func TestReadOnly(t *testing.T) {
 	r.page(200, "/console/job/1")
 }
 
-// A GET, or a request from another origin, changes nothing.
+// A GET request, or a request from another origin, changes nothing.
 func TestForeignPages(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
@@ -296,7 +296,7 @@ func TestPutOnly(t *testing.T) {
 	}
 }
 
-// A session stands for a token, which the browser does not store.
+// A session represents a token, which the browser does not store.
 func TestLogin(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	w := r.send("GET", "/console/tube/mail?state=ready", nil)
@@ -323,7 +323,7 @@ func TestLogin(t *testing.T) {
 	}
 	r.page(303, "/console/", &http.Cookie{Name: cookiePlain, Value: rootToken})
 
-	// A session ends with a logout, and after a time.
+	// A session ends at a logout, or when it expires.
 	if w := r.send("POST", "/console/logout", url.Values{}, cookie); w.Code != 303 || w.Result().Cookies()[0].MaxAge >= 0 {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
@@ -414,8 +414,8 @@ func next(t *testing.T, from *bufio.Reader) (v liveValues) {
 	}
 }
 
-// A stream sends all values at first, then the changed ones. The work ends with the last
-// viewer.
+// A stream first sends all values, then changed values. The server stops computing values
+// when the last viewer leaves.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil, Options{})
@@ -519,8 +519,8 @@ func TestStreamEndsWithSession(t *testing.T) {
 	})
 }
 
-// The URL of a file contains its sum, so that browsers keep it for good. Large files are
-// compressed.
+// The URL of a file contains its sum, so that browsers can cache it forever. Large files
+// are compressed.
 func TestAssets(t *testing.T) {
 	r := start(t, nil, Options{})
 	for name, path := range r.assets.urls {
@@ -702,7 +702,8 @@ func TestSearchWithLines(t *testing.T) {
 	r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&q=a%20b")
 }
 
-// Links reach the pages of tubes whose names are path elements, also as live pages.
+// Links reach the pages of tubes whose names are path elements, including their live
+// pages.
 func TestTubesLikePaths(t *testing.T) {
 	r := start(t, nil, Options{})
 	segments := map[string]string{".": "~2E", "..": "~2E~2E", "/": "~2F"}

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// TestFailuresPage follows the links of a group: to its jobs, and to the question that
-// retries them.
+// TestFailuresPage follows the links of a group to its jobs, and to the confirmation of a
+// retry.
 func TestFailuresPage(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, now int64) {

@@ -98,7 +98,7 @@ func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *
 	return r
 }
 
-// A transport is another server without replies.
+// A transport is the connection to another server that does not reply.
 type transport func()
 
 func (f transport) Do(context.Context, string, any, any) error {

@@ -17,8 +17,8 @@ var (
 	markup   = regexp.MustCompile(`<[^>]*>`)
 )
 
-// way returns the states on the page of a job, one after the other. The current state is
-// in capitals, and states that the job was never in are in brackets.
+// way returns the states on the page of a job, in order. The current state is in
+// capitals, and states that the job was never in are in brackets.
 func (r *rig) way(id uint64) string {
 	r.t.Helper()
 	return wayOn(r.page(200, fmt.Sprintf("/console/job/%d", id)))

@@ -39,7 +39,7 @@ func TestFindingsInWords(t *testing.T) {
 	}
 }
 
-// The page of the server omits default settings, and refusals with a count of 0.
+// The server page omits default settings, and refusals with a count of 0.
 func TestServerIsShort(t *testing.T) {
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
 		o.Facts = func() admin.Server {
@@ -170,8 +170,8 @@ func TestLegend(t *testing.T) {
 	}
 }
 
-// Each column head of the list of tubes links to its order and keeps all other
-// parameters.
+// Each column head of the tube list links to the list sorted by that column, and keeps
+// all other parameters.
 func TestEveryColumnSorts(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")

@@ -38,7 +38,7 @@ func TestNonsense(t *testing.T) {
 			return 404, isProblem, fmt.Sprintf(`{"status":%d,"detail":"x","done":null}`, status)
 		}
 	}
-	// The API's values, with each one missing in turn, or all.
+	// The API's responses, with each value missing in turn, or all values.
 	counts := map[string]any{"ready": 1, "buried": 2}
 	recent := map[string]any{"step": 10, "ready": []any{1, 2}, "put": []any{0.5}, "deleted": []any{1e308, -1e308}}
 	tube := map[string]any{"name": "mail", "jobs": counts, "recent": recent, "limit": map[string]any{"jobs": 1}}
@@ -105,8 +105,8 @@ func TestNonsense(t *testing.T) {
 		name := kinds[i-1]
 		a := all[name]
 		now.Store(&a)
-		// Each case uses a new console, because a server that does not answer is not
-		// asked again immediately.
+		// Each case uses a new console, because the console does not immediately repeat
+		// requests to a server that did not answer.
 		own := startWith(t, nil, Options{}, func(a *api.API) []Server {
 			a.AddServer("odd", false, api.NewRemote(s.URL, nil, nil))
 			return []Server{{Name: "odd", URL: s.URL}}

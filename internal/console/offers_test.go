@@ -47,8 +47,8 @@ func loginAs(t *testing.T, strangers []stranger) (*rig, map[string]*http.Cookie)
 
 var link = regexp.MustCompile(`(?:href|formaction)="([^"]*)"`)
 
-// The console offers a user no link that it refuses, and no row to select whose actions
-// it refuses.
+// The console offers users only links that they can open. Rows can be selected only if
+// some action on them is permitted.
 func TestOffersOnlyWhatIsPermitted(t *testing.T) {
 	r, cookies := loginAs(t, []stranger{
 		{"root", []string{"*"}, rights.All},
@@ -125,7 +125,7 @@ func TestOffersOnlyWhatIsPermitted(t *testing.T) {
 	}
 }
 
-// Questions about jobs, tubes and actions that do not exist are answered 404 or 400.
+// Confirmations for jobs, tubes and actions that do not exist return 404 or 400.
 func TestConfirmOfNothing(t *testing.T) {
 	r := start(t, nil, Options{})
 	for path, want := range map[string]string{
@@ -142,8 +142,8 @@ func TestConfirmOfNothing(t *testing.T) {
 	}
 }
 
-// A question about the jobs of a tube begins with the state that has jobs, and its text
-// has the right number.
+// The confirmation for a tube's jobs preselects the state that has jobs, and shows the
+// right number.
 func TestConfirmState(t *testing.T) {
 	r := start(t, nil, Options{})
 	for range 8 {

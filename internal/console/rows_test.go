@@ -51,7 +51,7 @@ func TestRowsDiffer(t *testing.T) {
 	}
 }
 
-// A row of a search begins shortly before the match, and marks it.
+// A row of a search starts shortly before the match, and marks it.
 func TestRowsMatch(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for _, test := range []struct {

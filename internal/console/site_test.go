@@ -81,7 +81,8 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// An action on another server is executed there, logged here, and leads back to its page.
+// An action on another server is executed on that server and logged on this one. It leads
+// back to the page of the other server.
 func TestServerActions(t *testing.T) {
 	own, far := several(t, Options{})
 	for range 3 {

@@ -70,7 +70,7 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
-// Viewers of the same page share it, even if all begin at the same time.
+// Viewers of the same page share it, even if all start at the same time.
 func TestViewersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the clock stands still, so pages do not become stale
 		const viewers = 12

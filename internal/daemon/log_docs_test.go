@@ -14,8 +14,8 @@ var logged = regexp.MustCompile(`(?:\.(?:Warn|Error)|foreign|context\.Background
 	`|what :?= "(a(?:nother)? member [^"]+)"|Sprintf\("((?:the certificate|the token) [^"]+)"` + // logged by another function
 	`|\{"[^"]+", "([^"]+; [^"]+)", "([^"]+)"\}`) // the table in journal/health.go
 
-// doc/log-messages.md lists each warning and error of the server by its beginning, and no
-// message that the code does not have.
+// doc/log-messages.md lists each warning and error of the server by its first words, and
+// lists no message that the code lacks.
 func TestLogIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../doc/log-messages.md")
 	if err != nil {

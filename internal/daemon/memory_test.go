@@ -39,7 +39,7 @@ func (l hangingLog) Sync() error                { <-l; return nil }
 func (hangingLog) Housekeep(int64) int64        { return engine.Never }
 func (hangingLog) Close() error                 { return nil }
 
-// The use of memory is also measured while the disk hangs.
+// The server measures its memory even while the disk hangs.
 func TestMemoryNowWhileDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(hangingLog)

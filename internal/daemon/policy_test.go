@@ -96,7 +96,7 @@ func TestAdminPages(t *testing.T) {
 	}
 }
 
-// Limits refuse puts, tubes and watches, and never a delete. Each kind of refusal is
+// Limits refuse puts, tubes and watches, but never deletes. Each kind of refusal is
 // logged. SIGHUP changes the limits.
 func TestLimits(t *testing.T) {
 	path, write := configFile(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A slow sync is logged while it lasts, at increasing intervals, and at its end.
+// A slow sync is logged during the sync, at increasing intervals, and at its end.
 func TestSlowSyncIsLoggedWhileItLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

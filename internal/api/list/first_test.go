@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// First keeps the first N items of an order; among equal items, the earliest. It stores
-// at most twice as many.
+// First keeps the first N items in order; of equal items, it keeps the earliest. It
+// stores at most 2N items.
 func TestFirst(t *testing.T) {
 	type thing struct{ key, came int }
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Texts of users and workers are printed without control characters, line breaks and
+// Texts from users and workers are printed without control characters, line breaks and
 // invalid UTF-8.
 func TestLine(t *testing.T) {
 	for text, want := range map[string]string{

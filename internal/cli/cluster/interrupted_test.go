@@ -31,8 +31,8 @@ type trial struct {
 	joins  bool // the jobs are other members' jobs
 }
 
-// A command that fails, or that is killed, at any of its file operations can be repeated.
-// The repeated command finishes, and no job is lost.
+// A command that fails or is killed at any of its file operations can be repeated. The
+// repeated command finishes, and no job is lost.
 func TestInterrupted(t *testing.T) {
 	fsys = fast
 	t.Cleanup(func() { fsys = vfs.OS })

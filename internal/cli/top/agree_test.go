@@ -25,8 +25,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A situation is a sequence of events of the tube mail, every ten seconds for half an
-// hour.
+// A situation is a sequence of events in the tube mail, which occur every ten seconds for
+// half an hour.
 type situation struct {
 	begin, step func(e *engine.Engine, now int64, worker *engine.Session)
 	kinds       string   // of the findings

@@ -120,7 +120,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Alarms show changes since the view began, and problems.
+// Alarms show problems, and changes since the start of the view.
 func TestAlarms(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
@@ -272,8 +272,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestRates checks that rates appear from the second snapshot on, and an error if the
-// server does not answer the third.
+// TestRates checks that rates appear with the second snapshot, and an error if the server
+// does not answer the third.
 func TestRates(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)

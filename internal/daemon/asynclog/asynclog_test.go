@@ -61,7 +61,8 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// If the reader fails, the notice about lost lines follows when it accepts a line again.
+// If the reader fails, the notice about lost lines follows when the reader accepts a line
+// again.
 func TestFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{stuck: make(chan struct{}), fails: errors.New("no space left on device")}

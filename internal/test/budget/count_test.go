@@ -24,7 +24,8 @@ type run func(t *testing.T, times int) (commands int, took counts)
 // attempts is the maximum number of attempts to count a scenario.
 const attempts = 3
 
-// A pair is the lowest cost of some runs, and of runs with twice the commands.
+// A pair contains the lowest costs of runs of two sizes. The second size has twice the
+// commands of the first.
 type pair [2]struct {
 	commands int
 	least    counts

@@ -127,7 +127,7 @@ func memoryDir(t *testing.T) string {
 
 var refs = regexp.MustCompile(`I\s+refs:\s+([0-9,]+)`)
 
-// instructions returns valgrind's count.
+// instructions reads valgrind's instruction count from its log.
 func instructions(t *testing.T, log string) float64 {
 	t.Helper()
 	m := refs.FindStringSubmatch(log)

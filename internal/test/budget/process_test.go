@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// patience limits the time of a hanging process.
+	// patience limits the run time of a process that hangs.
 	patience = 2 * time.Minute
 
 	// listeners is the number of sockets of a server without clients. The server is not
@@ -43,9 +43,9 @@ func build(t *testing.T, pkg string) string {
 }
 
 // quiet returns the environment of measured processes. They have one processor. Garbage
-// collection is off, because it would add to some runs only. Goroutines are not
-// interrupted by a clock, which would hit each run elsewhere. RDTSCP is off, because
-// valgrind reports it also on processors on which it cannot execute it.
+// collection is off, because it would add to some runs only. Asynchronous preemption is
+// off, because it would interrupt each run at another point. RDTSCP is off, because
+// valgrind also reports it on processors on which it cannot execute it.
 func quiet() []string {
 	return append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1,cpu.rdtscp=off")
 }
@@ -237,7 +237,7 @@ func (s *server) stop(t *testing.T) string {
 	return s.Log.String()
 }
 
-// kill ends processes that a failed test left running.
+// kill kills processes that a failed test left running.
 func (s *server) kill() {
 	if s.Alive() && s.pid != 0 {
 		syscall.Kill(s.pid, syscall.SIGKILL) // strace would leave it running

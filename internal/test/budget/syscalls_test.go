@@ -34,7 +34,7 @@ var kinds = map[string]string{
 
 // callsAbove returns the tolerance of new rows. The server determines the number of
 // writes and syncs. The number of reads that find nothing also depends on timing. The
-// number of waits does most, if many clients share a wait. Futexes are few.
+// number of waits varies most if many clients share a wait. There are few futex calls.
 func callsAbove(name string) float64 {
 	switch filepath.Base(name) {
 	case "write", "log", "sync":

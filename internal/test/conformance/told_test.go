@@ -35,8 +35,8 @@ func TestToldIsSeen(t *testing.T) {
 	}
 }
 
-// A race consists of b's command and its reply, and the effect that a must see. A job
-// exists before.
+// A race is a command of client b with its reply, and the effect that client a must see.
+// A job exists at the start.
 type race struct {
 	name string
 	run  func(a, b *talker)

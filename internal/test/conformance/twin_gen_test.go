@@ -30,10 +30,10 @@ type act struct {
 	timed  bool     // it can start a time of 1 to 3 seconds
 }
 
-// A generator invents commands. It knows only the parts of the servers' state that free
+// A generator invents commands. It uses only the parts of the servers' state that free
 // and waiting report.
 //
-// It avoids the deliberate differences of beanpole, see the transcripts with a "differs:"
+// It avoids beanpole's deliberate differences, which are in transcripts with a "differs:"
 // line. These are a CR within a line, a line that is one byte too long, an incomplete
 // body, and several workers that wait for a tube. No command begins with a byte that ends
 // a connection if it is the first.
@@ -61,7 +61,7 @@ func (g *generator) chance(percent int) bool { return g.rnd.IntN(100) < percent 
 
 func (g *generator) tube() string { return g.pick(twinTubes...) }
 
-// id returns mostly the id of a recent job, and never 1, the marker's.
+// id returns an id, usually of a recent job. It never returns 1, the marker's id.
 func (g *generator) id() string {
 	switch {
 	case g.chance(3):
@@ -72,7 +72,7 @@ func (g *generator) id() string {
 	return strconv.FormatUint(2+g.rnd.Uint64N(g.puts+1), 10)
 }
 
-// heldID returns mostly the id of a job that the connection has reserved.
+// heldID returns an id, usually of a job that the connection has reserved.
 func (g *generator) heldID() string {
 	if held := g.held[g.conn]; len(held) > 0 && g.chance(75) {
 		return g.pick(held...)
@@ -92,7 +92,7 @@ func (g *generator) pri() string {
 	return g.pick("0", "0", "1", "5", "1023", "1024", "4294967295", strconv.Itoa(g.rnd.IntN(10)))
 }
 
-// seconds returns a time. The short times end during the session.
+// seconds returns a number of seconds. Short times end during the session.
 func (g *generator) seconds() string {
 	if g.timed && g.chance(30) {
 		return g.pick("1", "1", "2", "3")
@@ -342,8 +342,8 @@ func (a act) render() []string {
 
 // A timed session is divided into windows: it sends commands in the first part of a
 // window and is silent for the rest. Times are 1, 2 or 3 seconds, and a window is 1.25.
-// Therefore no time ends while commands are sent, whose moments differ slightly at the
-// two servers.
+// Therefore no time ends while the session sends commands, which reach the two servers at
+// slightly different times.
 const (
 	window = 1250 * time.Millisecond
 	active = 130 * time.Millisecond

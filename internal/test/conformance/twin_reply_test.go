@@ -34,7 +34,7 @@ func nextReply(buf []byte) (r reply, rest []byte, ok bool) {
 	return r, rest[n+2:], true
 }
 
-// These values differ between two servers, or depend on the moment within a second.
+// These values differ between two servers, or depend on the exact time of the reply.
 var (
 	ownValues = map[string]bool{
 		"pid": true, "rusage-utime": true, "rusage-stime": true, "id": true,

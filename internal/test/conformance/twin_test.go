@@ -232,7 +232,7 @@ func (w *twin) closed(name string) bool {
 	return w.sides[0].conns[name].closed && w.sides[1].conns[name].closed
 }
 
-// do plays one step at both servers and compares the replies. It ignores a step for a
+// do plays one step on both servers and compares the replies. It ignores a step for a
 // missing connection, which a shrunk session can contain.
 func (w *twin) do(a act) error {
 	if a.timed {
@@ -296,7 +296,7 @@ func (s *twinSide) do(a act) error {
 	return nil
 }
 
-// sleep waits until a moment. It sends a command on every free connection, because
+// sleep waits until a time. It sends a command on every free connection, because
 // beanstalkd loses timers of silent connections.
 func (w *twin) sleep(until time.Time) error {
 	for time.Now().Before(until) {
@@ -313,7 +313,7 @@ func (w *twin) sleep(until time.Time) error {
 	return w.settle(nil, false)
 }
 
-// settle reads until both servers have sent the same and done returns true. If the
+// settle reads until both servers have sent the same data and done returns true. If the
 // command can block, silence is enough. It stops if they still differ after two seconds.
 func (w *twin) settle(done func() bool, blocks bool) error {
 	const silence = 30 * time.Millisecond

@@ -49,8 +49,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Only the n-th matching call fails, or with Sticky all calls from the n-th on. Calls on
-// other names neither fail nor count.
+// Only the n-th matching call fails, or with Sticky, this call and all later calls. Calls
+// on other names neither fail nor count.
 func TestCounting(t *testing.T) {
 	for _, sticky := range []bool{false, true} {
 		fsys := faultfs.New(memfs.New(), faultfs.Fault{Op: faultfs.Change, Name: "*.wal", N: 2, Sticky: sticky})
@@ -77,7 +77,7 @@ func TestCounting(t *testing.T) {
 	}
 }
 
-// A call that fails After takes effect.
+// A call with the fault After takes effect, and then fails.
 func TestAfter(t *testing.T) {
 	base := memfs.New()
 	fsys := faultfs.New(base, faultfs.Fault{Op: faultfs.Create, How: faultfs.After})

@@ -91,8 +91,8 @@ func TestSyncedSurvives(t *testing.T) {
 	}
 }
 
-// Each unsynced sector is kept or lost separately. The size can be ahead of the bytes.
-// The newest write to a sector implies the older ones.
+// Each unsynced sector is kept or lost separately. The size can become durable before the
+// bytes. If the newest write to a sector is kept, the older writes are also kept.
 func TestUnsyncedWrites(t *testing.T) {
 	fsys := memfs.New()
 	f := create(t, fsys, "/a")

@@ -17,8 +17,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// The server adopts beanstalkd's files completely, whichever operation a power cut or a
-// failing call interrupts, when it starts again.
+// After a restart, the server imports beanstalkd's files completely. This holds for each
+// operation that a power cut or a failing call can interrupt.
 func TestAdopt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		theirs := filesOfBeanstalkd(t)

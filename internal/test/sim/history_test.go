@@ -56,8 +56,8 @@ func (r *recorder) Sync() error {
 	return err
 }
 
-// A history determines the state that a restarted server must find. That is the result of
-// a prefix of the facts, which contains at least the first sure facts.
+// A history determines the state that a restarted server must find. The state is the
+// result of a prefix of the facts, which contains at least the first sure facts.
 type history struct {
 	base    *state
 	facts   []fact
@@ -255,7 +255,7 @@ func (s *state) explains(found *state, now time.Time, anyPauses bool) bool {
 	return true
 }
 
-// at returns the job at a moment: a delayed job can be ready by then. Unless the counters
+// at returns the job at a time: a delayed job can be ready by then. Unless the counters
 // are exact, it uses got's reserves and timeouts, which are not logged, if they are not
 // lower.
 func (j job) at(now time.Time, got job, exact bool) job {

@@ -16,7 +16,7 @@ import (
 // command is checked against these rights; its effect on jobs, against the log's history
 // and the clients' account.
 
-// A person is a client's identity, or a stranger.
+// A person is a client's identity, or a client without an identity.
 type person struct {
 	token string // empty for a stranger
 	may   rights.Set

@@ -46,7 +46,7 @@ func (w onceWorker) WaitOver(job engine.Job, o engine.Outcome) {
 }
 
 // A job with one attempt is served to one worker, after the reservation is durable. This
-// is true for every end of the server, and also if workers fail, the disk is full or the
+// holds for every end of the server, even if workers fail, the disk is full or the
 // journal cannot be written.
 func TestAtMostOnce(t *testing.T) {
 	heard, worlds := 0, 0
@@ -61,7 +61,7 @@ func TestAtMostOnce(t *testing.T) {
 }
 
 // livesOnce returns the number of served jobs, or -1 if a job was served twice. That is
-// no failure if more attempts are allowed.
+// not a failure if more attempts are allowed.
 func livesOnce(t *testing.T, name string, seed uint64, attempts uint32) (served int) {
 	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
 	policy := &engine.Policy{MaxAttempts: attempts, Exhausted: engine.Exhausted(seed % 2), MaxReserved: uint32(seed % 5)}
@@ -120,7 +120,7 @@ func livesOnce(t *testing.T, name string, seed uint64, attempts uint32) (served 
 	return len(heard)
 }
 
-// actOnce does a random action that kicks no job.
+// actOnce performs a random action that kicks no job.
 func (w *world) actOnce(e *engine.Engine, now int64, sessions []*engine.Session, given *[]uint64) {
 	n := w.rng.IntN(len(sessions))
 	s, id := sessions[n], e.LastID()-w.rng.Uint64N(min(e.LastID()+1, 20))
@@ -231,7 +231,7 @@ func livesOnceLate(t *testing.T, name string, seed uint64, hasty bool) (twice in
 	return twice
 }
 
-// onceText are policies that permit one attempt for patterns with the text "once".
+// onceText contains policies that permit one attempt in patterns with the text "once".
 type onceText map[string]string
 
 func (p onceText) Of(tube string) *engine.Policy {
@@ -245,8 +245,8 @@ func (p onceText) With(pattern, text string) engine.Policies {
 	return onceText{pattern: text}
 }
 
-// A put of a duplicate returns the id of a job that survives. This is true for every end
-// of the server, and also if the disk is full or the journal cannot be written.
+// A put of a duplicate returns the id of a job that survives. This holds for every end of
+// the server, even if the disk is full or the journal cannot be written.
 func TestUnique(t *testing.T) {
 	duplicates, worlds := 0, 0
 	eachSeed(t, 6, func(t *testing.T, name string, seed uint64) {
@@ -314,7 +314,7 @@ func livesUnique(t *testing.T, name string, seed uint64, hasty bool) (duplicates
 	return duplicates, 0
 }
 
-// actUnique does a random action. It records in turn the ids that puts return, and
+// actUnique performs a random action. It records in turn the ids that puts return, and
 // whether they are duplicates. Jobs that it deletes are removed from turn and told.
 func (w *world) actUnique(e *engine.Engine, now int64, s *engine.Session, turn, told map[uint64]bool) {
 	id := e.LastID() - w.rng.Uint64N(min(e.LastID()+1, 20))

@@ -17,8 +17,8 @@ import (
 )
 
 // Clients connect, run a few commands and disconnect, some without waiting for the
-// replies. The disk fails, recovers, fails again and is full. The clients' account is
-// right after each restart, and each client gets its replies.
+// replies. The disk fails, recovers, fails again and is full. After each restart, the
+// clients' account matches the queue, and each client gets its replies.
 func TestShortLivedClientsWhileDiskFails(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		sync := []time.Duration{0, 20 * time.Millisecond, -1}[seed%3]
@@ -77,7 +77,7 @@ func (a *account) serveShortLived(round int) (failed int) {
 	return failed
 }
 
-// failNowAndThen lets disk calls fail, repeatedly, for up to a second each time.
+// failNowAndThen makes disk calls fail, repeatedly, for up to a second each time.
 func (a *account) failNowAndThen(rng *rand.Rand, over <-chan struct{}) (failed int) {
 	w := a.world
 	for {

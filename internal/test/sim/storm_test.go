@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// All faults occur together. Calls of all kinds fail in all ways, also while the journal
+// All faults occur together. Calls of all kinds fail in all ways, even while the journal
 // heals. Files are lost, the disk is full, and the power is cut or the server killed.
 // Acknowledged changes survive.
 func TestStorm(t *testing.T) {
@@ -155,9 +155,9 @@ func (w *world) cut(name string) error {
 	return f.Truncate(w.rng.Int64N(size + 1))
 }
 
-// calm waits until the journal is healthy. With schedules that takes longer: their jobs
-// make the journal prepare a file that was lost. This problem lasts until the file is
-// current.
+// calm waits until the journal is healthy. With schedules, this takes longer, because
+// their jobs make the journal prepare a file that was lost. The problem lasts until the
+// file is current.
 func (w *world) calm() {
 	w.t.Helper()
 	w.fsys.Set()

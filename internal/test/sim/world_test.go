@@ -206,7 +206,7 @@ func (w *world) end() {
 	}
 }
 
-// crash replaces the disk by the data that survives a power cut.
+// crash replaces the disk with the data that survives a power cut.
 func (w *world) crash() {
 	w.history.powerCut(w.lit, w.opt.Sync)
 	w.disk = w.disk.Crash(w.rng)

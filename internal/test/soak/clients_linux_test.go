@@ -28,8 +28,8 @@ const (
 	probeTimeout   = 500 * time.Millisecond
 )
 
-// begin starts clients: some send all kinds of commands, and the puts of one measure how
-// long the service is interrupted.
+// begin starts clients: some send all kinds of commands, and one puts jobs to measure
+// interruptions of the service.
 func (c *group) begin() *load {
 	l := &load{c: c, stop: make(chan struct{})}
 	timeout := commandTimeout
@@ -232,7 +232,7 @@ func (p *probes) add(at int64) {
 	p.at = append(p.at, at)
 }
 
-// longest returns the longest time without an acknowledged put since a moment.
+// longest returns the longest time without an acknowledged put since a given time.
 func (p *probes) longest(since int64) (gap time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

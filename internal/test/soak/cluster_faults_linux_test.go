@@ -23,7 +23,7 @@ type fault struct {
 	do    func(c *group)
 }
 
-// clusterFaults are the faults of a cluster, in their order.
+// clusterFaults are the faults of a cluster, in the order in which they occur.
 var clusterFaults = append([]fault{
 	{"kill -9 of the leader", nil, func(c *group) { c.restartAfter(c.leader(), (*process).kill) }},
 	{"kill -9 of all members at once", nil, killAll},
@@ -137,8 +137,8 @@ func parted(can able, cuts ...[]way) func(*group) {
 	}
 }
 
-// goOn waits until clients are served in spite of a fault, which lasts some seconds, if
-// that is possible.
+// goOn lets a fault last some seconds. If the cluster can work, goOn also waits until
+// clients are served.
 func (c *group) goOn(can able, leader *process) {
 	if can == noMember {
 		c.s.pause(4 * time.Second)

@@ -78,7 +78,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// A Go worker continues at another member when its own member is killed. The context of
+// A Go worker continues on another member when its own member is killed. The context of
 // the job reports the loss, and the worker repeats the delete.
 func TestWorkerFailover(t *testing.T) {
 	t.Parallel()

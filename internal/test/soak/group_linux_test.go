@@ -313,8 +313,8 @@ func (c *group) restartAfter(p *process, end func(*process)) {
 	c.must(p.start())
 }
 
-// restart starts all members after stop, and waits until one of them leads and therefore
-// knows which entries are committed.
+// restart starts all members after stop, and waits until one of them leads, and therefore
+// has determined the committed entries.
 func (c *group) restart() {
 	for _, p := range c.members {
 		c.must(p.start())

@@ -292,7 +292,7 @@ func (h *history) check(t *testing.T) {
 }
 
 // settle checks the history after the server of all sessions has ended and an audit has
-// looked for each job. From then on, the history contains only the jobs that exist, and
+// looked for each job. After that, the history contains only the jobs that exist, and
 // unanswered commands count as not executed.
 func (h *history) settle(t *testing.T) {
 	h.check(t)

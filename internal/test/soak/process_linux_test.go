@@ -13,7 +13,7 @@ import (
 )
 
 // start starts the program and waits until it is ready. The program inherits the files,
-// from descriptor 3 on.
+// starting with descriptor 3.
 func start(program string, args, env []string, files ...*os.File) (*exectest.Process, error) {
 	cmd := exec.Command(program, args...)
 	cmd.ExtraFiles = files
