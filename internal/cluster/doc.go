@@ -70,9 +70,5 @@
 // that the goroutines share: the phase, the leadership, and the entries to be applied. No
 // goroutine waits for a disk, a turn or the network while it holds lifecycle.mu.
 //
-// # Not here
-//
-// Connections between members, joining, and clients on a follower.
-//
 // Start reading at phase.go and member.go, then turn.go, proposals.go and leadership.go.
 package cluster

@@ -65,11 +65,6 @@
 // the leadership to this member. The core still sends promises to other members, such as
 // votes.
 //
-// # Not here
-//
-// The contents of entries and snapshots, the addresses of members, and the transfer of
-// snapshots.
-//
 // Start reading at testdata/activation.txt, a transcript, then core.go, lease.go and
 // votes.go.
 package core

@@ -40,8 +40,4 @@
 // member, and the secret authenticates that member to the cluster. The directory stores
 // only the SHA-256 sum of the secret, as the name of a file. To redeem a token, the
 // member removes the file, which succeeds only once.
-//
-// # Not here
-//
-// The contents of the log and the journal, and the network.
 package directory

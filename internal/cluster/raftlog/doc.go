@@ -54,8 +54,4 @@
 // methods of [raft.Storage] at the same time. They never wait for the owner's writes and
 // syncs. Only [Log.Entries] uses the disk, to read entries of sealed segments, and holds
 // no lock while it reads.
-//
-// # Not here
-//
-// The times of syncs, the commit index, and the contents of entries.
 package raftlog

@@ -59,10 +59,5 @@
 // and one waits for the end of the session for clients. A session has two more. Close
 // ends all of them.
 //
-// # Not here
-//
-// The contents of requests and streams, and the decision whether a server can join.
-// Functions in the Options provide them.
-//
 // Start reading with Transport in transport.go, then link.go and accept.go.
 package transport
