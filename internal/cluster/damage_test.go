@@ -73,10 +73,7 @@ func TestUnreadableLog(t *testing.T) {
 	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
 		l := sim.leader()
-		away := sim.nodes[0]
-		if away.member == l {
-			away = sim.nodes[1]
-		}
+		away := sim.nodes[l.opt.Self.ID%3]
 		away.kill(false)
 		sim.mustPut(l, 20, large[:1<<10]) // more than stays in memory, and less than the log keeps for the member
 		m := sim.nodeOf(l)

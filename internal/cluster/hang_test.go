@@ -357,10 +357,7 @@ func TestLagging(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
 		l := sim.leader()
-		full := sim.nodes[0]
-		if full.member == l {
-			full = sim.nodes[1]
-		}
+		full := sim.nodes[l.opt.Self.ID%3]
 		sim.must(full.member.Ready())
 		full.trouble.fill(isOfJournal)
 		sim.mustPut(l, 200, large) // more than fits into its segments
@@ -394,10 +391,7 @@ func TestFullMemberIsElected(t *testing.T) {
 			sim := newSimulation(t, seed, 3)
 			time.Sleep(time.Second)
 			l := sim.leader()
-			full := sim.nodes[0]
-			if full.member == l {
-				full = sim.nodes[1]
-			}
+			full := sim.nodes[l.opt.Self.ID%3]
 			full.trouble.fill(isOfJournal)
 			sim.mustPut(l, 200, large) // more than fits into its segments
 			sim.nodeOf(l).kill(false)

@@ -385,10 +385,7 @@ func TestLateAcknowledgement(t *testing.T) {
 		sim.leader()
 		first.boot()
 		l := sim.leader() // in a later term
-		m := sim.nodes[0]
-		if m.member == l {
-			m = sim.nodes[1]
-		}
+		m := sim.nodes[l.opt.Self.ID%3]
 		sim.part(m)
 		sim.mustPut(l, 5, "new")
 		earlier, last := l.Lead().Term-1, l.log.Last().Index

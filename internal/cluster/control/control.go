@@ -83,14 +83,12 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 	}
 	reply, err := c.do(ctx, r)
 	if err != nil {
-		return nil, forPeople(err)
+		return nil, plain{err}
 	}
 	return json.Marshal(reply)
 }
 
-// forPeople returns err for display, without the prefix of package cluster.
-func forPeople(err error) error { return plain{err} }
-
+// A plain error has no prefix of package cluster, for display.
 type plain struct{ error }
 
 func (e plain) Error() string { return strings.ReplaceAll(e.error.Error(), "cluster: ", "") }
@@ -338,7 +336,7 @@ func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
 // longest log becomes the leader.
 func (c *Control) Transfer(ctx context.Context, to uint64) error {
 	if _, err := c.do(ctx, Request{Do: DoTransfer, ID: to}); err != nil {
-		return forPeople(err)
+		return plain{err}
 	}
 	return nil
 }

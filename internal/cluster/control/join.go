@@ -45,7 +45,7 @@ func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, er
 	j.Bundle = c.Directory.Credentials.Issue(j.ID).Bundle()
 	reply, err := c.do(ctx, Request{Do: DoAdd, ID: j.ID, Address: r.Listen, InPlaceOf: r.InPlaceOf})
 	if err != nil {
-		return nil, fmt.Errorf("%w (the token is used up; create another)", forPeople(err))
+		return nil, fmt.Errorf("%w (the token is used up; create another)", plain{err})
 	}
 	switch g := reply.(type) {
 	case raftlog.Membership:

@@ -25,7 +25,7 @@ type machine struct {
 // create creates the log of a new member.
 func (m *machine) create(conf *raftpb.ConfState, index uint64) error {
 	m.disk = memfs.New()
-	err := errors.Join(m.disk.Mkdir("d"), m.open())
+	err := m.open()
 	if err == nil {
 		err = errors.Join(m.log.SetMembership(raftlog.Membership{Roles: conf, RolesIndex: index}), m.log.Sync())
 	}
@@ -33,7 +33,7 @@ func (m *machine) create(conf *raftpb.ConfState, index uint64) error {
 }
 
 func (m *machine) open() (err error) {
-	m.log, err = raftlog.Open(m.disk, "d", m.opt)
+	m.log, err = raftlog.Open(m.disk, "/", m.opt)
 	return err
 }
 

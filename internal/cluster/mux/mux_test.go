@@ -41,14 +41,9 @@ func connect(t testing.TB, s *Session, accepted <-chan *Stream) (own, other *Str
 	return own, <-accepted
 }
 
-func bubble(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, f)
-}
-
 // Streams do not mix, regardless of their number and the sizes of writes.
 func TestStreams(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		own, _, accepted := pair(t)
 		var wg sync.WaitGroup
 		for i := range 50 {
@@ -89,7 +84,7 @@ func TestStreams(t *testing.T) {
 
 // Data written before Close arrives. A later write is refused.
 func TestClose(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		own, _, accepted := pair(t)
 		a, b := connect(t, own, accepted)
 		a.Write([]byte("last words"))
@@ -117,7 +112,7 @@ func TestClose(t *testing.T) {
 
 // A stream whose reader stalls takes at most one window, and delays no other stream.
 func TestWindow(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		own, _, accepted := pair(t)
 		full, unread := connect(t, own, accepted)
 		if n, err := full.TryWrite(make([]byte, 2*Window)); n != Window || err != nil {
@@ -168,7 +163,7 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 // be written. After that data is written, a loop that waits to write to the stream is
 // notified.
 func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		a, b := memnet.Pipe()
 		conn := &gatedConn{a, make(chan struct{}, 1)}
 		streams := make(chan *Stream, 1000)
@@ -231,7 +226,7 @@ func TestBlockedOnce(t *testing.T) {
 
 // A loop is notified of arriving data.
 func TestNotify(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		own, _, accepted := pair(t)
 		a, b := connect(t, own, accepted)
 		marked := 0
@@ -266,7 +261,7 @@ func TestNotify(t *testing.T) {
 
 // A session without traffic continues. If the other side is silent, the session ends.
 func TestSilence(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		own, other, accepted := pair(t)
 		a, b := connect(t, own, accepted)
 		time.Sleep(time.Hour)
@@ -283,7 +278,7 @@ func TestSilence(t *testing.T) {
 			t.Error("a stream of a session that is over")
 		}
 	})
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		conn, silent := memnet.Pipe()
 		defer silent.Close()
 		own := New(conn, nil)
@@ -317,7 +312,7 @@ func TestHostile(t *testing.T) {
 		"after the end":   bytes.Join([][]byte{open, frame(1, kindEnd, 0, nil), frame(1, kindData, 1, []byte("x"))}, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				conn, hostile := memnet.Pipe()
 				defer hostile.Close()
 				own := New(conn, func(*Stream) {})
@@ -337,7 +332,7 @@ func TestHostile(t *testing.T) {
 func FuzzSession(f *testing.F) {
 	f.Add(bytes.Join([][]byte{frame(1, kindOpen, 0, nil), frame(1, kindData, 3, []byte("abc")), frame(1, kindEnd, 0, nil)}, nil))
 	f.Fuzz(func(t *testing.T, input []byte) {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			conn, hostile := memnet.Pipe()
 			own := New(conn, func(s *Stream) { go io.Copy(s, s) })
 			go io.Copy(io.Discard, hostile)

@@ -72,7 +72,7 @@ func body(p Position) []byte {
 
 func (p *pair) open() {
 	p.t.Helper()
-	log, err := Open(p.fsys, "d", Options{SegmentSize: 4096, Recent: 3000, LogID: p.rng.Uint64() | 1})
+	log, err := Open(p.fsys, "/", Options{SegmentSize: 4096, Recent: 3000, LogID: p.rng.Uint64() | 1})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -191,7 +191,6 @@ func (p *pair) holds(m model) string {
 func TestPowerCuts(t *testing.T) {
 	random(t, func(t *testing.T, rng *rand.Rand) {
 		disk := memfs.New()
-		disk.Mkdir("d")
 		p := &pair{t: t, rng: rng, fsys: disk, term: 1, past: []model{{}}}
 		for range 4 {
 			p.open()
@@ -233,9 +232,7 @@ func (p *pair) find() {
 // A log whose calls fail heals without losing records.
 func TestFailingCalls(t *testing.T) {
 	random(t, func(t *testing.T, rng *rand.Rand) {
-		disk := memfs.New()
-		disk.Mkdir("d")
-		faults := faultfs.New(disk)
+		faults := faultfs.New(memfs.New())
 		p := &pair{t: t, rng: rng, fsys: faults, term: 1, past: []model{{}}}
 		p.open()
 		for range 60 {
@@ -268,9 +265,7 @@ func TestFailingCalls(t *testing.T) {
 // gets consecutive entries, or the error that they were cut or do not exist.
 func TestReadersBesideTheOwner(t *testing.T) {
 	random(t, func(t *testing.T, rng *rand.Rand) {
-		disk := memfs.New()
-		disk.Mkdir("d")
-		faults := faultfs.New(disk)
+		faults := faultfs.New(memfs.New())
 		p := &pair{t: t, rng: rng, fsys: faults, term: 1}
 		p.open()
 		stop, stopped := make(chan struct{}), make(chan error)
@@ -354,9 +349,7 @@ func TestCutWhileReading(t *testing.T) {
 // The members and the records about peers survive the removal of the segments in which
 // they were first written.
 func TestStateOutlivesCuts(t *testing.T) {
-	disk := memfs.New()
-	disk.Mkdir("d")
-	p := &pair{t: t, rng: rand.New(rand.NewPCG(1, 1)), fsys: disk, term: 1}
+	p := &pair{t: t, rng: rand.New(rand.NewPCG(1, 1)), fsys: memfs.New(), term: 1}
 	p.open()
 	conf := &raftpb.ConfState{Voters: []uint64{1, math.MaxUint64}, Learners: []uint64{9}}
 	members := []MemberInfo{{1, 1, "127.0.0.1:1", 0}, {math.MaxUint64, 2, "", 0}, {9, 3, "[::1]:9", math.MaxUint64}}
@@ -394,9 +387,7 @@ func TestStateOutlivesCuts(t *testing.T) {
 
 // Requests outside the log are answered as Raft expects.
 func TestBounds(t *testing.T) {
-	disk := memfs.New()
-	disk.Mkdir("d")
-	p := &pair{t: t, rng: rand.New(rand.NewPCG(1, 1)), fsys: disk, term: 1}
+	p := &pair{t: t, rng: rand.New(rand.NewPCG(1, 1)), fsys: memfs.New(), term: 1}
 	p.open()
 	for p.now.last().Index < 9 {
 		if err := p.append()(); err != nil {

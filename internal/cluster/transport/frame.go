@@ -139,11 +139,7 @@ var codes = map[string]error{
 	"not_member":  cluster.ErrNotMember,
 	"rolled_back": cluster.ErrRolledBack,
 	"connected":   cluster.ErrConnected,
-	"too_old":     cluster.ErrTooOld,
 	"not_leader":  cluster.ErrNotLeader,
-	"busy":        cluster.ErrBusy,
-	"declined":    cluster.ErrDeclined,
-	"stopped":     cluster.ErrStopped,
 }
 
 // remoteError returns the form of err that is sent to the other side.

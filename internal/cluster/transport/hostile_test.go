@@ -105,20 +105,6 @@ func TestHostileMembers(t *testing.T) {
 	}
 }
 
-// A client without a certificate can send only a short request to join.
-func TestLongJoin(t *testing.T) {
-	peers := newPeers(t, 1)
-	peers[0].start(t)
-	fingerprint := directory.Fingerprint(peers[0].credentials.CA)
-	whole := bytes.Repeat([]byte("x"), maxJoin)
-	if reply, err := Join(t.Context(), peers[0].address, fingerprint, whole); err != nil || string(reply) != "join "+string(whole) {
-		t.Errorf("one that is as long as it may be is answered with %d bytes, %v", len(reply), err)
-	}
-	if reply, err := Join(t.Context(), peers[0].address, fingerprint, append(whole, 'x')); err == nil {
-		t.Errorf("one that is longer is answered with %d bytes", len(reply))
-	}
-}
-
 // closedByPeer reports whether an error is not a timeout.
 func closedByPeer(err error) bool {
 	timeout, ok := err.(interface{ Timeout() bool })

@@ -429,8 +429,12 @@ func TestJoin(t *testing.T) {
 	peers := newPeers(t, 1)
 	peers[0].start(t)
 	fingerprint := directory.Fingerprint(peers[0].credentials.CA)
-	if reply, err := Join(t.Context(), peers[0].address, fingerprint, []byte("me")); err != nil || string(reply) != "join me" {
-		t.Errorf("%q, %v", reply, err)
+	longest := bytes.Repeat([]byte("x"), maxJoin)
+	if reply, err := Join(t.Context(), peers[0].address, fingerprint, longest); err != nil || string(reply) != "join "+string(longest) {
+		t.Errorf("the longest request: %d bytes, %v", len(reply), err)
+	}
+	if reply, err := Join(t.Context(), peers[0].address, fingerprint, append(longest, 'x')); err == nil {
+		t.Errorf("a longer request: %d bytes", len(reply))
 	}
 	other := newPeers(t, 1)[0].credentials.CA
 	if _, err := Join(t.Context(), peers[0].address, directory.Fingerprint(other), nil); err == nil || !strings.Contains(err.Error(), "does not belong to the token") {
