@@ -63,24 +63,6 @@ type Stream struct {
 	Close       func()
 }
 
-// Reader returns a reader of the content. Closing the reader closes the stream.
-func (s *Stream) Reader() io.ReadCloser {
-	r, w := io.Pipe()
-	go func() { w.CloseWithError(s.Write(w)) }()
-	return &streamReader{r, s}
-}
-
-type streamReader struct {
-	*io.PipeReader
-	stream *Stream
-}
-
-// Close implements io.Closer.
-func (r *streamReader) Close() error {
-	r.stream.Close()
-	return r.PipeReader.Close()
-}
-
 // HTTP is the transport to the admin listener of a server.
 type HTTP struct {
 	URL    string // scheme and host

@@ -10,23 +10,28 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/duration"
 )
 
-// A durationValue is the value of a DurationVar.
-type durationValue struct {
-	value *time.Duration
-	least time.Duration
-}
-
 // mostSeconds is the longest time in the protocol.
 const mostSeconds = math.MaxUint32
 
-// DurationVar defines an option whose value is a duration of at least least. The help
-// shows the default if it is positive.
+// DurationVar defines an option that is a time of at least least. The help shows the
+// default if it is positive.
 func DurationVar(fs *pflag.FlagSet, p *time.Duration, name, letter string, least, otherwise time.Duration, usage string) {
 	*p = otherwise
-	fs.VarP(durationValue{p, least}, name, letter, usage)
-	f := fs.Lookup(name)
-	if f.DefValue = ""; otherwise > 0 {
-		f.DefValue = duration.Format(otherwise)
+	fs.FuncP(name, letter, usage, func(text string) error {
+		v, err := duration.Parse(text)
+		switch {
+		case err != nil:
+			return err
+		case v < least:
+			return fmt.Errorf("want at least %s", least)
+		case v > mostSeconds*time.Second:
+			return fmt.Errorf("want at most %ds, which is 136 years", int64(mostSeconds))
+		}
+		*p = v
+		return nil
+	})
+	if otherwise > 0 {
+		fs.Lookup(name).DefValue = duration.Format(otherwise)
 	}
 }
 
@@ -41,29 +46,3 @@ func UntilVar(fs *pflag.FlagSet, p *time.Duration, name, usage string) {
 
 // OfSeconds returns a number of seconds as a duration.
 func OfSeconds[N int64 | uint32](n N) time.Duration { return time.Duration(n) * time.Second }
-
-// Type implements pflag.Value.
-func (durationValue) Type() string { return "duration" }
-
-// String implements pflag.Value.
-func (d durationValue) String() string {
-	if d.value == nil {
-		return ""
-	}
-	return d.value.String()
-}
-
-// Set implements pflag.Value.
-func (d durationValue) Set(text string) error {
-	v, err := duration.Parse(text)
-	switch {
-	case err != nil:
-		return err
-	case v < d.least:
-		return fmt.Errorf("want at least %s", d.least)
-	case v > mostSeconds*time.Second:
-		return fmt.Errorf("want at most %ds, which is 136 years", int64(mostSeconds))
-	}
-	*d.value = v
-	return nil
-}

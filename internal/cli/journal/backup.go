@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -29,8 +30,10 @@ func NewBackup() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			archive := answer.Reader()
+			defer answer.Close()
+			archive, w := io.Pipe()
 			defer archive.Close()
+			go func() { w.CloseWithError(answer.Write(w)) }()
 			report, err := journal.ReadBackup(vfs.OS, dir, archive)
 			if err != nil {
 				return unpackError(dir, err)

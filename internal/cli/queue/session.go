@@ -89,8 +89,6 @@ func (s *session) defineStates(cmd *cobra.Command, allowed []string, usage strin
 	cmd.Flags().Func("state", usage+" `STATES`: "+list+",\nseparated by commas", func(names string) error {
 		for state := range strings.SplitSeq(names, ",") {
 			switch {
-			case !slices.Contains(allowed, state) && state == "reserved":
-				return fmt.Errorf("workers hold reserved jobs; want %s", list)
 			case !slices.Contains(allowed, state):
 				return fmt.Errorf("%q is not one of: %s", state, list)
 			case !slices.Contains(s.states, state):
