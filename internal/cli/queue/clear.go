@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/exit"
@@ -73,9 +72,6 @@ func newMove() *cobra.Command {
 			return errNoState
 		case args[0] == args[1]:
 			return exit.UsageError("FROM and TO are the same tube")
-		}
-		if err := client.CheckTube(args[1]); err != nil {
-			return err
 		}
 		of := admin.OfTube{Tube: args[0]}
 		if _, err := a.GetTube(ctx, &of); err != nil { // a task on a missing tube succeeds

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
@@ -24,9 +23,6 @@ func newRedrive() *cobra.Command {
 	cmd := s.adminCommand("redrive", "TUBE", "return dead jobs to the tubes they came from", redriveLong, func(ctx context.Context, a *admin.Client, args []string) error {
 		in := admin.StartTask{OfTube: admin.OfTube{Tube: args[0]}, Do: "redrive"}
 		if to != "" {
-			if err := client.CheckTube(to); err != nil {
-				return err
-			}
 			in.To = &to
 		}
 		redriven, err := s.changeJobs(ctx, a, in, []string{"buried", "ready"}, count)

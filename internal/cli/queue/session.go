@@ -79,7 +79,7 @@ func (s *session) oneTube(args []string) (string, error) {
 	case len(names) > 1:
 		return "", exit.UsageError("more than one tube given: %s and %s", names[0], names[1])
 	default:
-		return names[0], client.CheckTube(names[0])
+		return names[0], nil
 	}
 }
 

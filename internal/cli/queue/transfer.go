@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/exit"
@@ -74,7 +73,7 @@ func newImport() *cobra.Command {
 		var done admin.Imported
 		if tube == "" {
 			done, err = a.ImportAll(ctx, &in)
-		} else if err = client.CheckTube(tube); err == nil {
+		} else {
 			done, err = a.ImportTube(ctx, &admin.ImportTube{OfTube: admin.OfTube{Tube: tube}, ImportAll: in})
 		}
 		if p, ok := errors.AsType[*admin.Problem](err); ok && p.Done != nil {
