@@ -4,8 +4,8 @@
 //	source, err := certs.Load(certs.Files{Cert: "tls.crt", Key: "tls.key"}, logger)
 //	listener = tls.NewListener(listener, source.Config())
 //
-// A new connection checks the files, at most once a second. If they are invalid, the
-// server continues with the previous certificate, and logs the error once.
+// A new connection checks the files. If they are invalid, the server continues with the
+// previous certificate, and logs the error once.
 package certs
 
 import (
@@ -18,9 +18,6 @@ import (
 	"sync"
 	"time"
 )
-
-// checkEvery is the minimum interval between checks of the files.
-const checkEvery = time.Second
 
 // Files contains the paths of the files of a TLS configuration, in PEM.
 type Files struct {
@@ -36,10 +33,9 @@ type Source struct {
 
 	mu struct {
 		sync.Mutex
-		config  *tls.Config
-		stamp   stamp     // stamp of the files at the last read, successful or not
-		checked time.Time // time of the last check
-		failed  error     // error of the last read, or nil
+		config *tls.Config
+		stamp  stamp // stamp of the files at the last read, successful or not
+		failed error // error of the last read, or nil
 	}
 }
 
@@ -55,7 +51,6 @@ func Load(files Files, log *slog.Logger) (*Source, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.mu.checked = time.Now()
 	if err := s.read(s.look()); err != nil {
 		return nil, err
 	}
@@ -67,7 +62,7 @@ func (s *Source) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			return s.current(time.Now()), nil
+			return s.current(), nil
 		},
 	}
 }
@@ -91,7 +86,7 @@ func (e Expiry) Soon(now time.Time) bool {
 // certificates. Like a new connection, it first checks the files.
 func (s *Source) Expiry() Expiry {
 	e := Expiry{File: s.files.Cert}
-	for _, der := range s.current(time.Now()).Certificates[0].Certificate {
+	for _, der := range s.current().Certificates[0].Certificate {
 		c, err := x509.ParseCertificate(der)
 		if err == nil && (e.End.IsZero() || c.NotAfter.Before(e.End)) {
 			e.Begin, e.End = c.NotBefore, c.NotAfter
@@ -114,20 +109,16 @@ func (s *Source) read(st stamp) error {
 // Failed returns the error of the current files if the source still uses an earlier
 // version, and otherwise nil.
 func (s *Source) Failed() error {
-	s.current(time.Now())
+	s.current()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.failed
 }
 
 // current returns the configuration for a new connection.
-func (s *Source) current(now time.Time) *tls.Config {
+func (s *Source) current() *tls.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.mu.checked) < checkEvery {
-		return s.mu.config
-	}
-	s.mu.checked = now
 	if st := s.look(); st != s.mu.stamp {
 		if err := s.read(st); err != nil {
 			s.log.Error("cannot use the new TLS certificate; keeping the previous one", "err", err)

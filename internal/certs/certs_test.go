@@ -51,11 +51,9 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
-	now := time.Now()
 	serial := func() string {
 		t.Helper()
-		now = now.Add(checkEvery)
-		c := s.current(now)
+		c := s.current()
 		name, serverErr, clientErr := handshake(t, c, client)
 		if serverErr != nil || clientErr != nil {
 			t.Fatal(serverErr, clientErr)
@@ -87,26 +85,6 @@ func TestReload(t *testing.T) {
 	ca.Issue("server", hour)
 	if got := serial(); got != "server4" || s.Failed() != nil {
 		t.Errorf("then the certificate is %s, %v", got, s.Failed())
-	}
-}
-
-// TestNotLookedAtTooOften checks that the files are read at most once per second.
-func TestNotLookedAtTooOften(t *testing.T) {
-	ca := localca.New(t)
-	hour := time.Now().Add(time.Hour)
-	cert, key := ca.Issue("server", hour)
-	s, err := Load(Files{Cert: cert, Key: key}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := s.current(time.Now())
-	ca.Issue("server", hour)
-	os.Chtimes(cert, hour, hour)
-	if s.current(s.mu.checked.Add(checkEvery-1)) != old {
-		t.Error("the files were looked at within a second")
-	}
-	if s.current(s.mu.checked.Add(checkEvery)) == old {
-		t.Error("the files were not looked at after a second")
 	}
 }
 

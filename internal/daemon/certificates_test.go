@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/certs"
@@ -40,31 +39,28 @@ func TestCertificateWarnings(t *testing.T) {
 // Listeners that share a certificate report it once, even if one of them could not load
 // the new one.
 func TestSharedCertificate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ca := localca.New(t)
-		soon := time.Now().Add(90 * 24 * time.Hour)
-		cert, key := ca.Issue("server", soon)
-		s := &security{certs: make(map[certs.Files]*certs.Source)}
-		for _, f := range []certs.Files{{Cert: cert, Key: key}, {Cert: cert, Key: key, ClientCA: ca.File}} {
-			source, err := certs.Load(f, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.certs[f] = source
-		}
-		if got := s.certificateWarnings(); got != nil {
-			t.Errorf("%q", got)
-		}
-		ca.Issue("server", soon.Add(time.Hour))
-		if err := os.WriteFile(ca.File, nil, 0o600); err != nil {
+	ca := localca.New(t)
+	soon := time.Now().Add(90 * 24 * time.Hour)
+	cert, key := ca.Issue("server", soon)
+	s := &security{certs: make(map[certs.Files]*certs.Source)}
+	for _, f := range []certs.Files{{Cert: cert, Key: key}, {Cert: cert, Key: key, ClientCA: ca.File}} {
+		source, err := certs.Load(f, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
-		if all := s.expiries(); len(all) != 1 || all[0].End.Unix() != soon.Unix() {
-			t.Errorf("%+v, want the earlier end %v", all, soon)
-		}
-		if got := s.certificateWarnings(); len(got) != 1 || !strings.Contains(got[0], "cannot use a new certificate; keeping the previous one: authorities of clients: no certificate in ") {
-			t.Errorf("%q", got)
-		}
-	})
+		s.certs[f] = source
+	}
+	if got := s.certificateWarnings(); got != nil {
+		t.Errorf("%q", got)
+	}
+	ca.Issue("server", soon.Add(time.Hour))
+	if err := os.WriteFile(ca.File, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all := s.expiries(); len(all) != 1 || all[0].End.Unix() != soon.Unix() {
+		t.Errorf("%+v, want the earlier end %v", all, soon)
+	}
+	if got := s.certificateWarnings(); len(got) != 1 || !strings.Contains(got[0], "cannot use a new certificate; keeping the previous one: authorities of clients: no certificate in ") {
+		t.Errorf("%q", got)
+	}
 }
