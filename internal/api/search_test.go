@@ -256,7 +256,7 @@ func TestExplainTube(t *testing.T) {
 	}
 	r.talk("watch mail", "reserve-with-timeout 9") // connection 1
 	r.in(put)
-	if got := explain(); !strings.HasPrefix(got, ": 1 worker, which holds a job") || !strings.HasSuffix(got, "; 1 job is ready") {
+	if got := explain(); !strings.HasPrefix(got, ": 1 worker: 1 holds a job") || !strings.HasSuffix(got, "; 1 job is ready") {
 		t.Error(got)
 	}
 	r.want(204, "POST", "/tubes/mail/pause", `{"seconds":900}`, nil)
@@ -407,10 +407,10 @@ func TestWorkersRights(t *testing.T) {
 		e.Reserve(now-int64(time.Minute), holder, 0)
 	})
 	for _, test := range []struct{ identity, tube, want string }{
-		{"stats", "mail", "its 1 worker is busy with telemetry; 1 job is ready"},
-		{"stats mail", "mail", "its 1 worker is busy with other tubes; 1 job is ready"},
-		{"stats", "other", "1 worker, which holds a job for 60 s (connection 2); 1 job is ready"},
-		{"stats other", "other", "1 worker, which holds a job for 60 s; 1 job is ready"},
+		{"stats", "mail", "1 worker: 1 is busy with telemetry; 1 job is ready"},
+		{"stats mail", "mail", "1 worker: 1 is busy with other tubes; 1 job is ready"},
+		{"stats", "other", "1 worker: 1 holds a job for up to 60 s (connection 2); 1 job is ready"},
+		{"stats other", "other", "1 worker: 1 holds a job for up to 60 s; 1 job is ready"},
 	} {
 		asks = test.identity
 		var why admin.Explanation

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -50,7 +51,7 @@ func (t *Tube) Explain(f *Finding) {
 	case "releases":
 		f.Text = t.lately(c.Released, "job was released", "jobs were released")
 	case "held":
-		f.Text = fmt.Sprintf("a job has been reserved%s, but jobs take %s on average", t.Workers.longest(), words(max(t.Work.Round(time.Second), time.Second)))
+		f.Text = fmt.Sprintf("a job has been reserved%s, but jobs take %s on average", t.Workers.longest("for"), words(max(t.Work.Round(time.Second), time.Second)))
 		if n := t.Workers.Touches; n > 0 {
 			f.Text += "; its worker has touched it " + count(uint64(n), "time", "times")
 		}
@@ -156,45 +157,34 @@ func (t *Tube) workers() string { return count(t.Watching, "worker", "workers") 
 
 // busy describes the workers of a tube with ready jobs if no worker waits for a job.
 func (t *Tube) busy() string {
-	w, with := t.Workers, "other tubes"
+	w := t.Workers
+	var parts []string
 	switch {
 	case w == nil && t.Reserved > 0:
 		return fmt.Sprintf("%s, and %s", t.workers(), count(t.Reserved, "job is reserved", "jobs are reserved"))
 	case w == nil:
 		w = &Workers{}
-	case w.With != "":
-		with = w.With
 	}
-	longest := w.longest()
+	if w.Busy > 0 {
+		parts = append(parts, count(w.Busy, "holds a job", "hold jobs")+w.longest("for up to"))
+	}
+	if w.Elsewhere > 0 {
+		parts = append(parts, count(w.Elsewhere, "is busy with ", "are busy with ")+cmp.Or(w.With, "other tubes"))
+	}
 	switch {
-	case w.Elsewhere > 0 && w.Busy > 0:
-		return fmt.Sprintf("%s, %s%s, and %s %s", t.workers(), count(w.Busy, "of them holds jobs", "of them hold jobs"), longest, count(w.Elsewhere, "is busy with", "are busy with"), with)
-	case w.Elsewhere > 0 && w.Elsewhere == t.Watching:
-		return fmt.Sprintf("its %s %s", count(w.Elsewhere, "worker is busy with", "workers are busy with"), with)
-	case w.Elsewhere > 0:
-		return fmt.Sprintf("%s, %s %s", t.workers(), count(w.Elsewhere, "of them is busy with", "of them are busy with"), with)
-	case w.Busy == 0 && (t.loops() || t.Counted.TimedOut > 0):
-		return t.workers()
-	case w.Busy == 0 && t.Counted.Reserved > 0:
-		return fmt.Sprintf("%s; %s in the last %s", t.workers(), count(t.Counted.Reserved, "job was reserved", "jobs were reserved"), words(t.Counted.Over))
-	case w.Busy == 0 && t.Counted.Over > 0:
-		return fmt.Sprintf("%s and none reserves", count(t.Watching, "worker watches", "workers watch"))
-	case w.Busy == 0:
-		return fmt.Sprintf("%s, none of which waits for a job or holds one", t.workers())
-	case w.Busy < t.Watching:
-		return fmt.Sprintf("%s, %s%s, and no other waits for a job", t.workers(), count(w.Busy, "of them holds jobs", "of them hold jobs"), longest)
-	case w.Busy == 1:
-		return "1 worker, which holds a job" + longest
-	case w.Busy == 2:
-		return "2 workers, both hold jobs, the older" + longest
+	case len(parts) > 0:
+	case t.Counted.Reserved > 0:
+		parts = append(parts, fmt.Sprintf("%s in the last %s", count(t.Counted.Reserved, "job was reserved", "jobs were reserved"), words(t.Counted.Over)))
+	default:
+		parts = append(parts, "none waits for a job or holds one")
 	}
-	return t.workers() + ", all hold jobs, the oldest" + longest
+	return t.workers() + ": " + strings.Join(parts, ", ")
 }
 
-// longest returns the longest reservation with its holder.
-func (w *Workers) longest() (text string) {
+// longest returns the duration of the longest reservation with its holder.
+func (w *Workers) longest(preposition string) (text string) {
 	if w.HeldFor > 0 {
-		text = " for " + words(w.HeldFor)
+		text = " " + preposition + " " + words(w.HeldFor)
 		if w.Holder > 0 {
 			text += fmt.Sprintf(" (connection %d)", w.Holder)
 		}

@@ -62,7 +62,7 @@ var situations = map[string]situation{
 			watch(e, now, s)
 			put(e, now, "mail", 60)
 		},
-		kinds: "slow", says: []string{"1 worker watches and none reserves; 1 job is ready"}, alerts: "BeanpoleJobsWait",
+		kinds: "slow", says: []string{"1 worker: none waits for a job or holds one; 1 job is ready"}, alerts: "BeanpoleJobsWait",
 	},
 	"workers busy with another tube": {
 		begin: func(e *engine.Engine, now int64, s *engine.Session) {
@@ -72,7 +72,7 @@ var situations = map[string]situation{
 			watch(e, now, s)
 			put(e, now, "mail", 60)
 		},
-		kinds: "slow", says: []string{"its 1 worker is busy with telemetry; 1 job is ready"}, alerts: "BeanpoleJobsWait",
+		kinds: "slow", says: []string{"1 worker: 1 is busy with telemetry; 1 job is ready"}, alerts: "BeanpoleJobsWait",
 	},
 	"paused": {
 		begin: func(e *engine.Engine, now int64, _ *engine.Session) {
@@ -109,7 +109,7 @@ var situations = map[string]situation{
 				e.Release(now, s, job.ID, 0, 0)
 			}
 		},
-		kinds: "releases", says: []string{"1 worker; 1 job is ready", "in the last 10 min 3,000 jobs were released and no job was deleted"}, alerts: "BeanpoleJobsReleased",
+		kinds: "releases", says: []string{"1 worker: 3,000 jobs were reserved", "in the last 10 min 3,000 jobs were released and no job was deleted"}, alerts: "BeanpoleJobsReleased",
 	},
 	"one hung worker among two": {
 		begin: func(e *engine.Engine, now int64, s *engine.Session) {
