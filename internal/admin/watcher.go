@@ -2,7 +2,6 @@ package admin
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -66,26 +65,22 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 	if seen == nil {
 		seen = &snapshot{why: "no command is executed: this member no longer leads the cluster, and does not follow yet"}
 	}
-	why := seen.why
+	why, syncing := seen.why, ""
 	lasts := w.opt.SyncLasts()
-	syncing := fmt.Sprintf("a sync of the journal has been under way for %v", lasts.Round(time.Millisecond))
-	switch {
-	case !ok && lasts > 0:
-		why = "no command was executed for a second: " + syncing
-	case !ok:
-		why = "no command was executed for a second"
-	case why == "" && lasts >= tooLong:
-		why = "the journal: " + syncing
+	if lasts >= worthSaying {
+		syncing = fmt.Sprintf(": a sync of the journal has been under way for %v", lasts.Round(time.Millisecond))
 	}
 	switch {
-	case why != "":
+	case !ok:
+		why = "no command was executed for a second" + syncing
+	case why == "" && lasts >= tooLong:
+		why = "the journal" + syncing
+	}
+	if why != "" {
 		http.Error(rw, why, http.StatusServiceUnavailable)
 		return
-	case lasts >= worthSaying:
-		fmt.Fprintf(rw, "ok, but %s\n", syncing)
-	default:
-		io.WriteString(rw, "ok\n")
 	}
+	fmt.Fprintf(rw, "ok%s\n", syncing)
 	if w.opt.Warnings != nil {
 		seen.health.Certificates = w.opt.Warnings()
 	}

@@ -74,7 +74,7 @@ func TestPagesDoNotWaitForTheDisk(t *testing.T) {
 				if seesQueue {
 					want(200, "ok", "1")
 					time.Sleep(2 * time.Second) // of the test's own clock
-					want(200, "ok, but a sync of the journal has been under way for 2s", "1")
+					want(200, "ok: a sync of the journal has been under way for 2s", "1")
 					time.Sleep(10 * time.Second)
 					want(503, "the journal: a sync of the journal has been under way for 12s", "0")
 				} else {

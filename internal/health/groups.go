@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 )
 
@@ -22,30 +23,23 @@ const (
 	mostGroups = 1000 // limits the memory; later findings are not merged
 )
 
-// Add adds a finding of a tube. It returns false if the finding cannot be merged. A
-// finding that joins a group takes no memory.
+// numbers matches the part of a name that findings of a group do not share.
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// Add adds a finding about a tube. It returns false if the finding cannot be merged.
 func (g *Groups) Add(t *Tube, f *Finding) bool {
-	var room [200]byte // has space for the longest name
-	name, numbers := room[:0], false
-	for i := range len(f.Tube) {
-		switch isDigit := f.Tube[i]-'0' <= 9; {
-		case !isDigit:
-			name = append(name, f.Tube[i])
-		case i == 0 || f.Tube[i-1]-'0' > 9:
-			name, numbers = append(name, '*'), true
-		}
+	like := numbers.ReplaceAllString(f.Tube, "*")
+	if f.Tube == "" { // a finding about the server
+		return false
+	} else if like == f.Tube {
+		like = ""
 	}
-	if !numbers {
-		if name = nil; f.Tube == "" { // a finding about the server
-			return false
-		}
-	}
-	one := g.by[groupKey{f.Kind, f.Severity, string(name)}]
+	one := g.by[groupKey{f.Kind, f.Severity, like}]
 	if one == nil {
 		if len(g.by) == mostGroups {
 			return false
 		}
-		one = g.group(f, string(name))
+		one = g.group(f, like)
 	}
 	if one.all.Tubes < groupFrom-1 {
 		t.Explain(f)
