@@ -69,7 +69,7 @@ func TestCheckServers(t *testing.T) {
 // A certificate that expires soon still works. The configuration check and the server
 // report it.
 func TestCertificateEndsSoon(t *testing.T) {
-	cert, key := localca.New(t).IssueEnding("soon")
+	cert, key := localca.New(t).Issue("soon", time.Now().Add(10*time.Minute))
 	text := fmt.Sprintf("[[listener]]\naddress = '127.0.0.1:0'\ntls-cert = %q\ntls-key = %q\n", cert, key)
 	const warning = "soon.crt ends soon, on "
 	if said, err := check(t, text); err != nil || !strings.Contains(said, "warning: the certificate ") || !strings.Contains(said, warning) {

@@ -97,13 +97,8 @@ func reading(log *slog.Logger) func(done, total int64) {
 
 func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duration) {
 	for _, t := range r.Torn {
-		if t.Records > 0 {
-			log.Warn("removed the damaged end of the journal; intact records after the damage were never synced, so unless -f or -F is set, no reply depended on them",
-				"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records)
-			continue
-		}
-		log.Warn("removed an incomplete write at the journal's end: it was not synced, so unless -f or -F is set, no client got a reply for it",
-			"file", t.File, "offset", t.Offset, "bytes", t.Length)
+		log.Warn("removed an incomplete write at the journal's end: it was not synced, so unless -f or -F is set, no reply depended on it",
+			"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records)
 	}
 	if a := r.Adopted; a != nil {
 		for _, line := range a.Damage {

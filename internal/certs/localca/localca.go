@@ -51,26 +51,14 @@ func (ca *CA) Pool() *x509.CertPool {
 }
 
 // Issue writes a certificate for a common name, localhost and 127.0.0.1, and its key.
-// They replace files with the same names. The certificate has been valid for an hour.
+// They replace files of the same name. The validity began an hour ago.
 func (ca *CA) Issue(name string, notAfter time.Time) (cert, key string) {
-	ca.t.Helper()
-	return ca.issue(name, time.Now().Add(-time.Hour), notAfter)
-}
-
-// IssueEnding is like Issue, for a certificate that expires in an hour, at the end of a
-// day.
-func (ca *CA) IssueEnding(name string) (cert, key string) {
-	ca.t.Helper()
-	return ca.issue(name, time.Now().Add(-23*time.Hour), time.Now().Add(time.Hour))
-}
-
-func (ca *CA) issue(name string, notBefore, notAfter time.Time) (cert, key string) {
 	ca.t.Helper()
 	cert, key, _, _ = ca.make(name, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
 		DNSNames:    []string{"localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore:   notBefore,
+		NotBefore:   time.Now().Add(-time.Hour),
 		NotAfter:    notAfter,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
