@@ -126,7 +126,7 @@ func (a *acceptor) receive(nc net.Conn, client net.Addr) error {
 // socketOf returns a connection as a Socket, after its TLS handshake, if any.
 func (a *acceptor) socketOf(nc net.Conn, e *access.Credentials) (Socket, error) {
 	if raw, ok := nc.(syscall.Conn); ok {
-		if raw, err := raw.SyscallConn(); err == nil { // if raw, err := raw.SyscallConn(); err == nil { // a closed connection fails when it is read
+		if raw, err := raw.SyscallConn(); err == nil { // a closed connection fails when it is read
 			raw.Control(func(fd uintptr) { setDeadAfter(int(fd), a.srv.opt.deadAfter()) })
 		}
 	}
