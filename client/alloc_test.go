@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
-// TestAllocs limits the allocations of each command, with a context that can be
-// cancelled: only the data that the caller keeps. The race detector also allocates.
+// TestAllocs checks that each command, with a context that can be cancelled, allocates
+// only the data that the caller keeps. The race detector also allocates.
 func TestAllocs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

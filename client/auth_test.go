@@ -13,9 +13,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
-// play is a server that follows a script for each connection. A line with "> " is an
-// expected line, a line with "< " is sent, both with CR LF. The connection is closed at
-// the end of its script.
+// play is a server that follows a script for each connection. The server expects each
+// line that starts with "> ", and sends each line that starts with "< ", both with CR LF.
+// It closes a connection at the end of its script.
 func play(t *testing.T, l net.Listener, scripts ...string) string {
 	t.Helper()
 	done := make(chan struct{})
@@ -120,7 +120,8 @@ func TestTokenAgain(t *testing.T) {
 	must(t, c.Ping(ctx))
 }
 
-// After a refused command the connection continues. A refused use prevents its put.
+// A refused command does not close the connection. If a use is refused, its put is not
+// sent.
 func TestRefused(t *testing.T) {
 	c := dial(t, play(t, listen(t), `
 		> use secret

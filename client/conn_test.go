@@ -157,7 +157,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// Errors have fields for programs.
+// Errors contain verb, job, tube and address as fields.
 func TestErrorFields(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)

@@ -26,7 +26,7 @@ type cut struct {
 	at  int    // how many bytes still get through
 }
 
-// A cutConn breaks at a byte. Earlier bytes arrive in every case.
+// A cutConn breaks at a byte. Earlier bytes always arrive.
 type cutConn struct {
 	net.Conn
 	cut
@@ -83,14 +83,14 @@ func cutFirst(srv *beanpoletest.Server, cut cut) (opt *client.Options, broke fun
 }
 
 // eachCut runs a test with a connection that breaks at its first byte, then at its
-// second, until it no longer breaks. It tries each way of breaking. Late in a long reply,
-// where the bytes are alike, it skips some at random.
+// second, until it no longer breaks. It tries each way of breaking. In a long reply,
+// whose later bytes are alike, it skips some bytes at random.
 func eachCut(t *testing.T, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	t.Helper()
 	cutsApart(t, 1, f)
 }
 
-// cutsApart is eachCut, but skips up to most bytes everywhere.
+// cutsApart is like eachCut, but skips up to most bytes between cuts.
 func cutsApart(t *testing.T, most int, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seeds.One(t), 0))
@@ -99,7 +99,7 @@ func cutsApart(t *testing.T, most int, f func(t *testing.T, srv *beanpoletest.Se
 	}
 }
 
-// someCuts is eachCut with a given distance of the cuts.
+// someCuts is like eachCut, but step returns the distance between cuts.
 func someCuts(t *testing.T, step func(at int) int, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	for _, how := range []string{"read", "write", "lie"} {
 		t.Run(how, func(t *testing.T) {
@@ -117,7 +117,7 @@ func someCuts(t *testing.T, step func(at int) int, f func(t *testing.T, srv *bea
 	}
 }
 
-// dialCut is dial, but retries after a failed first attempt.
+// dialCut is like dial, but retries after a failed first attempt.
 func dialCut(t *testing.T, addr string, opt *client.Options) *client.Conn {
 	t.Helper()
 	c, err := client.Dial(t.Context(), addr, opt)
@@ -128,8 +128,8 @@ func dialCut(t *testing.T, addr string, opt *client.Options) *client.Conn {
 	return c
 }
 
-// A put is executed once, or its outcome is unknown: never twice, and never lost without
-// an error. Afterwards the connection has its old state.
+// A put is executed once, or the error states that its outcome is unknown. It is never
+// executed twice. Afterwards, the connection has its previous state.
 func TestCutPut(t *testing.T) {
 	eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		ctx := t.Context()
@@ -179,7 +179,7 @@ func TestCutPut(t *testing.T) {
 	})
 }
 
-// The same for each put of a batch, small and large.
+// Each put of a small or large batch is executed once, or its outcome is unknown.
 func TestCutPutMany(t *testing.T) {
 	for _, tc := range []struct{ jobs, step int }{{3, 1}, {130, 67}} {
 		t.Run(fmt.Sprint(tc.jobs, " jobs"), func(t *testing.T) {
@@ -238,12 +238,12 @@ func TestCutReserve(t *testing.T) {
 		must(t, c.WatchOnly(ctx, "mail"))
 		job := get(c.Reserve(ctx))
 		deleted := job.Delete(ctx)
-		// The new connection can be served before the server has noticed the loss of the
-		// old one, which then still holds the job.
+		// The server can serve the new connection before it notices the loss of the old
+		// connection, which then still holds the job.
 		if deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) && !errors.Is(deleted, client.ErrNotFound) {
 			t.Error(deleted)
 		}
-		// When the server has noticed the hang-up, the other job exists, and this one
+		// After the server has noticed the hang-up, the other job exists. This job also exists,
 		// unless it was deleted.
 		c.Close()
 		awaitAlone(t, other)
@@ -257,8 +257,8 @@ func TestCutReserve(t *testing.T) {
 }
 
 // Repeatable commands are repeated without an error. For others, the error states that
-// the outcome is unknown. That depends on the command, not on the byte: TestCutPut and
-// TestCutReserve break at all bytes.
+// the outcome is unknown. This depends on the command and not on the byte; TestCutPut and
+// TestCutReserve test all bytes.
 func TestCutOthers(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -278,7 +278,8 @@ func TestCutOthers(t *testing.T) {
 			return err
 		}},
 		{"reserve many", true, func(ctx context.Context, c *client.Conn) error {
-			// A minute, because the lost connection can hold the job for a moment.
+			// The timeout is a minute, because the lost connection can hold the job for a short
+			// time.
 			return errors.Join(c.WatchOnly(ctx, "other"), second(c.ReserveMany(ctx, 2, time.Minute)))
 		}},
 		{"list-tubes", true, func(ctx context.Context, c *client.Conn) error { return second(c.ListTubes(ctx)) }},
@@ -325,7 +326,7 @@ func serveAgain(t *testing.T, srv *beanpoletest.Server, config *tls.Config) {
 }
 
 // A put after the server has closed the connection is executed once. The client notices
-// that before it sends the put, even if it has just used the connection.
+// the close before it sends the put, even if it has just used the connection.
 func TestIdleConnectionClosed(t *testing.T) {
 	ctx := t.Context()
 	srv := serve(t, listen(t))
@@ -334,7 +335,8 @@ func TestIdleConnectionClosed(t *testing.T) {
 	get(c.Put(ctx, client.NewJob{}))
 }
 
-// The same is true for a delete that is sent with a reserve.
+// A delete that is sent with a reserve after the server has closed the connection is
+// executed once.
 func TestIdleConnectionClosedDelete(t *testing.T) {
 	ctx := t.Context()
 	srv := serve(t, listen(t))
@@ -347,8 +349,8 @@ func TestIdleConnectionClosedDelete(t *testing.T) {
 	wantErr(t, deleted, client.ErrNotFound)
 }
 
-// The same is true for TLS, whose server announces the close. Other data that the server
-// sends on a connection that has not read yet does not count as a close.
+// With TLS, the server announces the close, and a put is also executed once. Other data
+// that the server sends on a connection that has not read yet does not count as a close.
 func TestIdleTLSConnectionClosed(t *testing.T) {
 	ca := localca.New(t)
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}}

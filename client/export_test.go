@@ -1,4 +1,4 @@
 package client
 
-// Break drops the connection, like an error.
+// Break drops the connection, as an error does.
 func Break(c *Conn) { c.drop(ErrDisconnected) }

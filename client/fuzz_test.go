@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// For any replies of a server, each command returns a job or an error.
+// Each command returns a job or an error, for any bytes that the server sends.
 func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, replies []byte) {
 		says := func(context.Context, string, string) (net.Conn, error) {

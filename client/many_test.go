@@ -16,8 +16,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-// Batches of all sizes work, in particular around the sizes at which the client writes
-// differently.
+// Batches of all sizes work, in particular at the sizes at which the client changes its
+// way of writing.
 func TestMany(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()
@@ -217,7 +217,8 @@ func TestBatchesAtOnce(t *testing.T) {
 	}
 }
 
-// A reason precedes the release or bury in the same write, if the server supports notes.
+// If the server supports notes, the client sends a reason before the release or bury, in
+// the same write.
 func TestReason(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()

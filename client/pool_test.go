@@ -105,8 +105,8 @@ func TestPoolShared(t *testing.T) {
 	}
 }
 
-// A late heartbeat touches a finished job. The server has stopped by then, so the touch
-// fails on a connection that the pool has for others.
+// A late heartbeat touches a finished job. The server has stopped, so the touch fails on
+// a connection that the pool has already lent again.
 func TestPoolLateTouch(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()
@@ -197,9 +197,9 @@ func TestPoolDefaultLimit(t *testing.T) {
 	})
 }
 
-// The members of a cluster form one address. Each connection uses the first member that
-// answers. A member that does not answer costs its share of DialTimeout once, not for
-// each connection.
+// The list of a cluster's members is one address. Each connection uses the first member
+// that answers. A member that does not answer costs its share of DialTimeout once, not
+// for each connection.
 func TestPoolOfList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -240,8 +240,8 @@ func TestPoolOfList(t *testing.T) {
 	})
 }
 
-// If a job is abandoned, cancelled or lost, the server has it again, and the pool has
-// room for another connection.
+// If a job is abandoned, cancelled or lost, the server has the job again, and the pool
+// can open another connection.
 func TestPoolAbandon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
@@ -269,7 +269,7 @@ func TestPoolAbandon(t *testing.T) {
 		wantErr(t, <-reserved, context.Canceled)
 		must(t, p.Ping(ctx))
 
-		// Its TTR has expired, so another client can get it.
+		// The TTR of the job has expired, so another client can get it.
 		get(p.Put(ctx, client.NewJob{TTR: time.Second}))
 		job = get(p.Reserve(ctx))
 		time.Sleep(2 * time.Second) // of fake time

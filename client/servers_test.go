@@ -85,7 +85,7 @@ func TestServersFailover(t *testing.T) {
 			t.Errorf("on %s, want %s", id.Server, order[2])
 		}
 		wantErr(t, second(f.Put(ctx, "k", client.NewJob{Tube: "-"})), client.ErrInvalid)
-		// The client avoids the server for a while, and then uses it again.
+		// The client avoids the server for some time, and then uses it again.
 		delete(f.away, order[0])
 		if id, err := f.Put(ctx, "k", client.NewJob{}); err != nil || id.Server != order[2] {
 			t.Errorf("on %s, %v, want %s", id.Server, err, order[2])
@@ -102,8 +102,8 @@ func TestServersFailover(t *testing.T) {
 	})
 }
 
-// The token of an address is neither in the order of the servers nor in a job's id, and a
-// new token moves no key. An id from a put equals the id of the reserved job.
+// The token of an address affects neither the order of the servers nor the ids of jobs,
+// so a new token moves no key. An id from a put equals the id of the reserved job.
 func TestServersToken(t *testing.T) {
 	ctx := t.Context()
 	const token = "0123456789abcdefghij"
@@ -133,7 +133,7 @@ func TestServersToken(t *testing.T) {
 	wantErr(t, err, client.ErrInvalid)
 }
 
-// A put whose outcome is unknown is not repeated at another server.
+// A put whose outcome is unknown is not repeated on another server.
 func TestServersOutcomeUnknown(t *testing.T) {
 	a := play(t, listen(t), "> put 1024 0 60 0\n> \n") // and closes
 	srv := beanpoletest.NewServer(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
-// A URL contains everything for an address, a token and TLS. Errors omit its token.
+// A URL can contain an address, a token and the TLS settings. Errors omit the token.
 func TestURL(t *testing.T) {
 	ca := localca.New(t)
 	l := tls.NewListener(listen(t), &tls.Config{Certificates: []tls.Certificate{ca.Pair("queue")}})

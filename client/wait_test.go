@@ -40,7 +40,7 @@ func TestCancelReserve(t *testing.T) {
 		wantErr(t, <-reserved, cause)
 		synctest.Wait()
 		id := get(other.Put(t.Context(), client.NewJob{}))
-		// The connection has lost its jobs, and holds none now.
+		// The connection has lost its jobs.
 		if st := get(other.Stats(t.Context())); st.JobsReady != 2 || st.JobsReserved != 0 || st.Waiting != 0 {
 			t.Errorf("%+v", st)
 		}
@@ -90,7 +90,7 @@ func TestReserveTimeout(t *testing.T) {
 				t.Errorf("a timeout of %v took %v, want %v", d, took, want)
 			}
 		}
-		// A job that needs attention soon ends the wait.
+		// A job whose TTR expires soon ends the wait.
 		get(c.Put(t.Context(), client.NewJob{TTR: 10 * time.Second}))
 		get(c.Reserve(t.Context()))
 		began := time.Now()
@@ -127,7 +127,7 @@ func deaf(context.Context, string, string) (net.Conn, error) {
 	return a, nil
 }
 
-// A server that does not reply costs the timeout and no more.
+// A command to a server that does not reply fails after the timeout.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := dial(t, "deaf", &client.Options{Dial: deaf, Timeout: 4 * time.Second})

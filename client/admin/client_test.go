@@ -57,7 +57,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A request to a server that does not answer ends after a limit.
+// A request to a server that does not answer ends after a timeout.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New("memory", "")

@@ -33,7 +33,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzText compares with a decoder that reads the literal step by step.
+// FuzzText compares Text with a decoder that reads the literal byte by byte.
 func FuzzText(f *testing.F) {
 	for _, literal := range []string{`""`, `"a\u0000\n"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\\ufffd\udc00"`, "\"\xff\uFFFD\"", `"\uFFFD"`} {
 		f.Add([]byte(literal))
@@ -82,7 +82,7 @@ func decodeLiteral(s []byte) (decoded string, ok bool) {
 	return string(b), true
 }
 
-// unit returns the number of an escape such as \u0020.
+// unit returns the code unit of an escape such as \u0020.
 func unit(s []byte) rune {
 	n, _ := strconv.ParseUint(string(s[2:6]), 16, 16)
 	return rune(n)

@@ -57,7 +57,7 @@ func Example() {
 	// mail to Bob
 }
 
-// A body that cannot be decoded is buried without a call of the handler.
+// A job whose body cannot be decoded is buried without a call of the handler.
 func ExampleJSON() {
 	srv := startExample(`{"to": "Ann"}`, `to Bob`)
 	defer srv.Close()

@@ -54,7 +54,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// A swallowing connection breaks at the first delete that it sends.
+// A swallowing connection breaks when it sends its first delete.
 type swallowing struct{ net.Conn }
 
 func (c swallowing) Write(p []byte) (int, error) {
@@ -94,8 +94,8 @@ func TestDeleteAgain(t *testing.T) {
 	})
 }
 
-// If each job needs a command, a worker asks for more jobs as long as all its requests
-// find jobs. If jobs arrive singly, it sends few extra requests.
+// If each job needs a command, a worker requests more jobs as long as all its requests
+// find jobs. If jobs arrive one at a time, it sends few additional requests.
 func TestWithoutBatches(t *testing.T) {
 	bubble(t, func(b *bench) {
 		opt := worker.Options{Concurrency: 8, Client: b.without("caps")}
@@ -142,8 +142,8 @@ func (b *bench) srvReady() uint64 {
 	return st.JobsReady
 }
 
-// A long job does not block the slots of other jobs, and a single new job goes at once to
-// a free slot. Touches keep the long job in the meantime.
+// A long job does not block the slots of other jobs, and a single new job goes to a free
+// slot at once. The worker keeps touching the long job.
 func TestLongJobBesideOthers(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var handled atomic.Int32
@@ -175,8 +175,8 @@ func TestLongJobBesideOthers(t *testing.T) {
 	})
 }
 
-// A job that cannot be released does not take other jobs from their slots: their
-// connection is closed after the last of them.
+// If a job cannot be released, the other jobs of its connection continue. The connection
+// is closed after the last of them.
 func TestGiveUpAmongOthers(t *testing.T) {
 	bubble(t, func(b *bench) {
 		for range 4 {

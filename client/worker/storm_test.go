@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
-// Workers start and stop at random moments, on real sockets. Each job is handled, and no
+// Workers start and stop at random times, on real sockets. Each job is handled, and no
 // deleted job is handled again.
 func TestStorm(t *testing.T) {
 	t.Run("beanpole", func(t *testing.T) { storm(t, beanpoletest.NewServer(t).Addr) })

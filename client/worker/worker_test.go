@@ -220,7 +220,7 @@ func TestTouch(t *testing.T) {
 	}
 }
 
-// A forgetful connection lets a command be unknown to the server.
+// A forgetful connection makes a command unknown to the server.
 type forgetful struct {
 	net.Conn
 	verb string
@@ -497,7 +497,7 @@ func wait(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// A job that was kicked after its last try gets all its tries again, beginning with short
+// A job that was kicked after its last try gets all its tries again, starting with short
 // pauses.
 func TestKicked(t *testing.T) {
 	for _, countFirst := range []bool{false, true} {
@@ -556,8 +556,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// Handlers that exceed the stop timeout are cancelled. Their jobs are ready again,
-// without a pause and without a lost try.
+// Handlers that exceed the stop timeout are cancelled. Their jobs become ready at once,
+// and the tries do not count.
 func TestStopTimeout(t *testing.T) {
 	bubble(t, func(b *bench) {
 		stop := b.run(func(ctx context.Context, _ *worker.Job) error {
@@ -635,9 +635,9 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// A worker survives the loss of its server, and panics. The log and the hooks report
-// problems: the loss and return of the server once each, and jobs that fail, panic or are
-// lost.
+// A worker survives the loss of its server, and panics of its handlers. The log and the
+// hooks report problems: the loss and return of the server once each, and jobs that fail,
+// panic or are lost.
 func TestLog(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var away atomic.Bool
@@ -780,7 +780,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// Use wraps the handler, the first outermost.
+// Use wraps the handler; the first function is the outermost.
 func TestUse(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var got []string

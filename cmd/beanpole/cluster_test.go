@@ -88,7 +88,7 @@ func scriptDamage(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // scriptPlant deletes a job from the journal of a stopped member without an entry in the
-// log, like a defect.
+// log, as a bug would.
 func scriptPlant(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: plant DIR JOB")

@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// An example is a command after a $ and its output, in a console block of a page. …
-// matches any text.
+// An example is a command after a $, and its output, in a console block of a page. The
+// character … matches any text.
 type example struct{ command, output string }
 
 func examplesOf(page string) (all []example) {

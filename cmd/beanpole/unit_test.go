@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// If a cluster member has run, the unit starts only a member.
+// After the unit has run a cluster member, it starts only cluster members.
 func TestUnitOfMember(t *testing.T) {
 	unit, err := os.ReadFile("../../dist/systemd/beanpole.service")
 	if err != nil {

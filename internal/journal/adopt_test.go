@@ -95,8 +95,8 @@ func interruptAdoption(t *testing.T, disk *memfs.FS) *memfs.FS {
 	}
 }
 
-// A beanstalkd that starts after an interrupted adoption deletes jobs and files. Those
-// jobs do not return.
+// A beanstalkd that starts after an interrupted import deletes jobs and files. These jobs
+// do not return.
 func TestAdoptAfterBeanstalkdWentOn(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3)
@@ -107,7 +107,7 @@ func TestAdoptAfterBeanstalkdWentOn(t *testing.T) {
 	wantJobs(t, fsys, "/", "3 / 3, 4 / 4")
 }
 
-// After an interrupted adoption the journal is incomplete: it is not read, and without
+// After an interrupted import, the journal is incomplete. It is not read, and without
 // beanstalkd's files no server starts.
 func TestAdoptFilesGone(t *testing.T) {
 	fsys := memfs.New()

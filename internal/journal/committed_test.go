@@ -120,8 +120,8 @@ func TestHotJob(t *testing.T) {
 	}
 }
 
-// On a full disk a follower applies deletions, but no job and nothing after it. When
-// there is room, it continues.
+// On a full disk, a follower applies deletions, but stops at the first job. When the disk
+// has space, it continues.
 func TestFullFollower(t *testing.T) {
 	disk := memfs.New()
 	j, eng := openMember(t, disk, "/")

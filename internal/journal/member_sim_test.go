@@ -16,7 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// planted is a mistake that the simulation must detect.
+// planted is a bug that the simulation must detect.
 type planted int
 
 const (
@@ -43,7 +43,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// The simulation detects each planted mistake.
+// The simulation detects each planted bug.
 func TestMembersPlanted(t *testing.T) {
 	if seeds.Race {
 		t.Skip("adds nothing to TestMembers under the race detector")

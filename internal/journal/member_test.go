@@ -16,9 +16,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A group simulates the members of a cluster with a journal each. The Raft log is a list
-// in memory. A seed determines the commits, the leader, the changes that a deposed leader
-// drops, and the faults.
+// A group simulates the members of a cluster. Each member has a journal. The Raft log is
+// a list in memory. A seed determines the commits, the leader, the changes that a deposed
+// leader drops, and the faults.
 type group struct {
 	mu        sync.Mutex
 	changed   sync.Cond // signals that a commit was made, or the leader changed
@@ -278,7 +278,7 @@ func (m *member) apply() {
 	g.seen.InFlight = max(g.seen.InFlight, len(m.j.index.inFlight.reserved))
 }
 
-// append appends an entry, or makes the planted mistake.
+// append appends an entry, or performs the planted bug.
 func (m *member) append(e *entry) error {
 	changes := e.changes(m.epoch)
 	switch m.g.planted {

@@ -18,7 +18,7 @@ import (
 // dialTLS returns a function that connects clients to a TLS listener of the rig.
 func (r *rig) dialTLS(t testing.TB) func() *client { return r.serveTLS(t, listenOn(t, "tcp")) }
 
-// serveTLS is dialTLS for an existing listener.
+// serveTLS is like dialTLS, but uses an existing listener.
 func (r *rig) serveTLS(t testing.TB, below net.Listener) func() *client {
 	t.Helper()
 	ca := localca.New(t)
@@ -37,7 +37,7 @@ func (r *rig) serveTLS(t testing.TB, below net.Listener) func() *client {
 	}
 }
 
-// dialPlain is dialTLS without TLS.
+// dialPlain is like dialTLS, but without TLS.
 func (r *rig) dialPlain(t testing.TB) func() *client {
 	l := listenOn(r.tb, "tcp")
 	r.serve(l)

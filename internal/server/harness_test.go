@@ -171,7 +171,7 @@ func newClient(tb testing.TB, nc net.Conn) *client {
 	return &client{tb, nc}
 }
 
-// crlf replaces newlines by CR LF.
+// crlf replaces newlines with CR LF.
 var crlf = strings.NewReplacer("\n", "\r\n")
 
 // send writes text, whose newlines become CR LF.

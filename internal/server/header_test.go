@@ -69,7 +69,7 @@ func TestSilentProxy(t *testing.T) {
 	}
 }
 
-// A connection occupies a slot while its header is missing.
+// A connection occupies a slot while the server waits for its header.
 func TestSilentProxyHasSlot(t *testing.T) {
 	r := start(t, Options{MaxConns: 1})
 	l := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{ListenerPolicy: access.ListenerPolicy{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})

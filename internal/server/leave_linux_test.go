@@ -11,8 +11,8 @@ import (
 )
 
 // If very many clients disconnect at once, other clients are served in between, because
-// each iteration closes only some. All are closed in the end, even without further
-// events.
+// each iteration closes only some connections. All are closed in the end, even without
+// further events.
 func TestManyClientsLeave(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const clients = 200

@@ -81,7 +81,7 @@ func listen(t *testing.T, mode fs.FileMode, addrs ...Address) ([]net.Listener, e
 	return listeners, err
 }
 
-// mustListen is listen for one address, and fails the test on an error.
+// mustListen is like listen, but for one address, and fails the test on an error.
 func mustListen(t *testing.T, a Address) net.Listener {
 	t.Helper()
 	listeners, err := listen(t, DefaultUnixMode, a)

@@ -8,5 +8,5 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
-// Check that no goroutine outlives the tests.
+// TestMain checks that no goroutine outlives the tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(parallel.M{M: m, Most: 8}) }

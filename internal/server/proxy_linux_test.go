@@ -118,8 +118,8 @@ func TestProxyOfFastReader(t *testing.T) {
 }
 
 // A leader ends the stream before the client has read the last replies. The client's own
-// conversation writes them, with its limits: a client that reads slowly loses none, and a
-// client that does not read is disconnected.
+// conversation writes them, with its limits: a client that reads slowly gets all replies,
+// and a client that does not read is disconnected.
 func TestProxyOfSteadyReader(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []bool{true, false} {
@@ -245,7 +245,7 @@ func pendingClient(t *testing.T) (r *rig, all [2]*loop, s *socket) {
 	return r, all, s
 }
 
-// A client that is dismissed while another loop takes it over is closed.
+// The connection of a client that is dismissed while another loop receives it is closed.
 func TestDismissDuringHandOver(t *testing.T) {
 	t.Parallel()
 	r, all, s := pendingClient(t)

@@ -42,7 +42,7 @@ type (
 		hold, consumed         uint8
 		claim                  uint8
 	}
-	// modelMistakes are the mistakes that the model must detect.
+	// modelMistakes are the bugs that the model must detect.
 	modelMistakes struct {
 		markFirst     bool // the mark is sent before its reply
 		keepsMark     bool // a reply does not invalidate the last mark

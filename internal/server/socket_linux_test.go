@@ -106,7 +106,7 @@ func (r *rig) converse(talk [][]byte) []byte {
 	return <-replies
 }
 
-// converseTCP is converse through a socket.
+// converseTCP is like converse, but uses a socket.
 func (r *rig) converseTCP(talk [][]byte) []byte {
 	c := r.dialTCP()
 	replies := c.readAll()

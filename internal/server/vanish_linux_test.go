@@ -24,7 +24,7 @@ func TestDeadAfter(t *testing.T) {
 	}
 }
 
-// A TLS client has the same limit, although package net accepted its connection.
+// A TLS client has the same limit, even though package net accepted its connection.
 func TestDeadAfterWithTLS(t *testing.T) {
 	r := start(t, Options{})
 	r.dialTLS(t)().do("use x\n", "USING x\n")

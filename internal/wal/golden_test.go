@@ -124,7 +124,7 @@ func mustOpen(t testing.TB, fsys vfs.FS, opt Options) *Log {
 	return l
 }
 
-// A record is unchanged after encoding and decoding. A single flipped bit outside of the
+// A record is unchanged after encoding and decoding. A single flipped bit outside the
 // padding is detected, and records of other segments or logs are rejected.
 func TestRecordCodec(t *testing.T) {
 	h := header{log: 7, sequence: 9}
