@@ -120,7 +120,7 @@ var arrows = map[string]string{
 	"internal/advice":      "internal/exit internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "internal/access internal/op internal/flags internal/exit client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "internal/op client client/admin internal/cli/cliutil internal/health charm.land/bubbletea github.com/charmbracelet",
-	"internal/cli/journal": "internal/op internal/exit client/admin internal/journal/binlog internal/advice internal/cli/cliutil internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
+	"internal/cli/journal": "internal/op internal/exit client/admin internal/journal/binlog internal/journal/record internal/advice internal/cli/cliutil internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "internal/exit client/admin internal/advice internal/cli/cliutil internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/transport internal/vfs github.com/spf13",
 	"internal/cli/bench":   "internal/flags client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 

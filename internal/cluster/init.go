@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -72,7 +73,7 @@ func Release(fsys vfs.FS, dir string) error {
 // IsUnused reports whether the journal in a directory has no records.
 func IsUnused(fsys vfs.FS, dir string) (bool, error) {
 	used := errors.New("used")
-	_, err := journal.Dump(fsys, dir, func(journal.Entry) error { return used })
+	_, err := journal.Records(fsys, dir, func(wal.Pos, *engine.Change) error { return used })
 	if errors.Is(err, used) {
 		return false, nil
 	}

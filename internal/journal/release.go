@@ -46,7 +46,7 @@ func SetApplied(fsys vfs.FS, dir string, at Applied) error {
 // ReadApplied reads a journal and returns its last Applied. It is zero if the journal is
 // not a member's.
 func ReadApplied(fsys vfs.FS, dir string) (report wal.Report, last Applied, err error) {
-	report, err = each(fsys, dir, func(_ wal.Pos, c *engine.Change) error {
+	report, err = Records(fsys, dir, func(_ wal.Pos, c *engine.Change) error {
 		if c.Kind == record.AppliedMark {
 			last, _ = record.DecodeApplied(c.Body)
 		}

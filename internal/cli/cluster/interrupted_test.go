@@ -21,6 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
 // A trial is a command on a directory that was created for it.
@@ -248,8 +249,8 @@ func (h *home) check(t *testing.T, tr trial) {
 	}
 	if !tr.joins {
 		job := false
-		_, err := journal.Dump(fast, tr.dir, func(e journal.Entry) error {
-			job = job || e.ID == 1
+		_, err := journal.Records(fast, tr.dir, func(_ wal.Pos, c *engine.Change) error {
+			job = job || c.ID == 1
 			return nil
 		})
 		if err != nil || !job {

@@ -15,6 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -48,7 +49,7 @@ type inspection struct {
 	incomplete bool // whether the import of beanstalkd files was interrupted
 	adopted    bool // whether the journal has imported the remaining files
 
-	applied *journal.Entry // last Applied of a cluster member, or nil
+	applied journal.Applied // last Applied of a cluster member, or zero
 
 	binlog  binlog.Report // report about the beanstalkd files to be imported
 	theirs  tally
@@ -89,11 +90,11 @@ func (ins *inspection) findDamage(first *wal.CorruptError) error {
 
 // count counts the jobs of a journal without damage.
 func (ins *inspection) count() (err error) {
-	ins.tally, ins.applied = make(tally), nil
-	ins.report, err = journal.Dump(vfs.OS, ins.dir, func(e journal.Entry) error {
-		ins.tally.count(&e)
-		if e.Kind == "applied" {
-			ins.applied = new(e)
+	ins.tally = make(tally)
+	ins.report, err = journal.Records(vfs.OS, ins.dir, func(_ wal.Pos, c *engine.Change) error {
+		ins.tally.count(c)
+		if c.Kind == record.AppliedMark {
+			ins.applied, _ = record.DecodeApplied(c.Body)
 		}
 		return nil
 	})
@@ -118,8 +119,7 @@ func (ins *inspection) lookForBinlog() error {
 	ins.mixed = ins.report.Segments > 0 || ins.report.Records > 0
 	ins.theirs = make(tally)
 	ins.binlog, err = binlog.Read(vfs.OS, ins.dir, binlog.Options{}, func(c engine.Change) error {
-		e := journal.EntryOf(&c)
-		ins.theirs.count(&e)
+		ins.theirs.count(&c)
 		return nil
 	})
 	if err != nil {
@@ -149,10 +149,10 @@ func (ins *inspection) print(w io.Writer) {
 		line("records", "%d", ins.report.Records)
 		line("bytes", "%d", ins.report.Bytes)
 		line("jobs", "%s", ins.tally)
-		if a := ins.applied; a != nil && a.Index > 0 {
+		if a := ins.applied; a.Index > 0 {
 			at := ""
-			if a.At.Unix() > 0 { // an entry that changes the members has no time
-				at = ", of " + a.At.Format(time.RFC3339)
+			if a.Stamp > 0 { // an entry that changes the members has no time
+				at = ", of " + time.Unix(0, a.Stamp).UTC().Format(time.RFC3339)
 			}
 			line("applied", "entry %d of term %d%s, of the cluster's log", a.Index, a.Term, at)
 		}
@@ -213,14 +213,14 @@ func (ins *inspection) verdict() error {
 // memory than an engine: a check beside a large server must not take the server's memory.
 type tally map[uint64]uint8
 
-// count applies an entry to its job. It ignores entries of unknown jobs.
-func (t tally) count(e *journal.Entry) {
-	_, known := t[e.ID]
+// count applies a change to its job. It ignores changes of unknown jobs.
+func (t tally) count(c *engine.Change) {
+	_, known := t[c.ID]
 	switch {
-	case e.Kind == "put", e.Kind == "state" && known:
-		t[e.ID] = uint8(slices.Index(op.IdleStates, e.State))
-	case e.Kind == "deleted":
-		delete(t, e.ID)
+	case c.Kind == engine.JobPut, c.Kind == engine.JobState && known:
+		t[c.ID] = uint8(slices.Index(op.IdleStates, c.State.String()))
+	case c.Kind == engine.JobDeleted:
+		delete(t, c.ID)
 	}
 }
 

@@ -11,10 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -57,12 +59,13 @@ func newDump() *cobra.Command {
 func dumpRecords(dir string, encode *json.Encoder) error {
 	var last wal.Pos
 	return readJournal(dir, func() error {
-		_, err := journal.Dump(vfs.OS, dir, func(e journal.Entry) error {
-			at := wal.Pos{Segment: e.Segment, Offset: e.Offset}
+		_, err := journal.Records(vfs.OS, dir, func(at wal.Pos, c *engine.Change) error {
 			if at.Compare(last) <= 0 {
 				return nil
 			}
 			last = at
+			e := entryOf(c)
+			e.Segment, e.Offset = at.Segment, at.Offset
 			return encode.Encode(e)
 		})
 		return err
@@ -91,7 +94,7 @@ func dumpLive(dir string, encode *json.Encoder, notes io.Writer) error {
 		}
 	}
 	for c := range eng.Named() {
-		e := journal.EntryOf(&c)
+		e := entryOf(&c)
 		if err := cliutil.Note(notes, "the %s of %s is %s", e.Kind, c.Tube, strings.Join(e.Settings, " ")); err != nil {
 			return err
 		}
@@ -130,4 +133,85 @@ func jobOf(c *engine.Change, now int64) *jobjson.Job {
 	}
 	jobjson.SetBody(j, c.Body)
 	return j
+}
+
+// An entry is a record in readable form. JSON contains only the fields of its kind.
+type entry struct {
+	Segment uint64 `json:"segment"`
+	Offset  int64  `json:"offset"` // bytes
+	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, applied, policy
+
+	ID       uint64     `json:"id,omitempty"`
+	Tube     string     `json:"tube,omitempty"`
+	State    string     `json:"state,omitempty"` // ready, delayed, buried
+	Pri      *uint32    `json:"priority,omitempty"`
+	Delay    *uint32    `json:"delay,omitempty"` // seconds
+	TTR      uint32     `json:"ttr,omitempty"`   // seconds
+	Created  *time.Time `json:"created,omitempty"`
+	Due      *time.Time `json:"due,omitempty"`  // time at which a delayed job becomes ready, or a pause ends
+	Rank     int64      `json:"rank,omitempty"` // rank of a buried job
+	Reserves uint32     `json:"reserves,omitempty"`
+	Timeouts uint32     `json:"timeouts,omitempty"`
+	Releases uint32     `json:"releases,omitempty"`
+	Buries   uint32     `json:"buries,omitempty"`
+	Kicks    uint32     `json:"kicks,omitempty"`
+	Body     []byte     `json:"body,omitempty"`     // base64 in JSON
+	Origin   string     `json:"origin,omitempty"`   // tube from which a policy moved the job
+	Schedule string     `json:"schedule,omitempty"` // schedule that put the job
+	Settings []string   `json:"settings,omitempty"` // settings of the pattern Tube; empty if they were removed
+
+	Failure *admin.Failure `json:"failure,omitempty"` // end of the last attempt
+
+	At    *time.Time `json:"at,omitempty"`    // creation time of an applied entry of a cluster's log
+	Index uint64     `json:"index,omitempty"` // index of that entry
+	Term  uint64     `json:"term,omitempty"`  // term of that entry
+}
+
+var kindNames = map[engine.ChangeKind]string{
+	engine.JobPut:      "put",
+	engine.JobState:    "state",
+	engine.JobDeleted:  "deleted",
+	engine.TubePaused:  "paused",
+	engine.LastID:      "last-id",
+	record.AppliedMark: "applied",
+	engine.PolicySet:   "policy",
+
+	engine.ScheduleSet:  "schedule",
+	engine.ScheduleMark: "schedule-mark",
+}
+
+// entryOf describes a change. Its times must count from 1970, as in an engine that Load
+// filled with an epoch of 0.
+func entryOf(c *engine.Change) entry {
+	e := entry{Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
+	moment := func(ns int64) *time.Time {
+		t := time.Unix(0, ns).UTC()
+		return &t
+	}
+	switch c.Kind {
+	case engine.TubePaused:
+		e.Delay, e.Due = &c.Delay, moment(c.Due)
+	case engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
+		for line := range strings.Lines(string(c.Body)) {
+			e.Settings = append(e.Settings, strings.TrimSuffix(line, "\n"))
+		}
+		e.Body = nil
+	case record.AppliedMark:
+		at, _ := record.DecodeApplied(c.Body)
+		e.At, e.Index, e.Term, e.Body = moment(at.Stamp), at.Index, at.Term, nil
+	case engine.JobPut, engine.JobState:
+		e.Schedule = c.From
+		e.State, e.Origin = c.State.String(), c.Origin
+		e.Pri, e.Delay, e.TTR, e.Created = &c.Pri, &c.Delay, c.TTR, moment(c.Created)
+		e.Reserves, e.Timeouts, e.Releases, e.Buries, e.Kicks = c.Reserves, c.Timeouts, c.Releases, c.Buries, c.Kicks
+		switch c.State {
+		case engine.Delayed:
+			e.Due = moment(c.Due)
+		case engine.Buried:
+			e.Rank = c.Due
+		}
+		failure, ok := c.Failure.Decode()
+		e.Failure = jobjson.FailureOf(failure, ok, true)
+	}
+	return e
 }
