@@ -78,7 +78,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%+v", server)
 		}
 		wantErr(t, second(c.Put(ctx, client.NewJob{Body: make([]byte, 65536)})), client.ErrJobTooBig)
-		must(t, c.Ping(ctx)) // in step
+		must(t, c.Ping(ctx)) // checks that the replies are still in step
 	})
 }
 
@@ -128,8 +128,8 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// 0 is the most urgent priority, and the default is 1024. Release and bury keep a job's
-// priority, even if the server does not send it with the job.
+// Priority 0 is the most urgent one, and the default is 1024. Release and bury keep a
+// job's priority, even if the server does not send it with the job.
 func TestPriority(t *testing.T) {
 	ctx := t.Context()
 	addr := start(t)

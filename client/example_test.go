@@ -16,7 +16,7 @@ import (
 
 var addr string
 
-// startExample starts the server of an example, and returns the function that stops it.
+// startExample starts the server for an example, and returns the function that stops it.
 func startExample() (stop func()) {
 	srv, err := beanpoletest.Start()
 	if err != nil {
@@ -26,8 +26,8 @@ func startExample() (stop func()) {
 	return srv.Close
 }
 
-// connect starts the server of an example and connects to it. The returned function
-// closes both.
+// connect starts the server for an example and connects to it. The returned function
+// closes the connection and the server.
 func connect() (*client.Conn, func()) {
 	stop := startExample()
 	c, err := client.Dial(context.Background(), addr, nil)
@@ -107,9 +107,9 @@ func ExampleConn_Put() {
 	id, err := c.Put(ctx, client.NewJob{
 		Tube:     "reports",
 		Body:     []byte(`{"month": "May"}`),
-		Priority: new(uint32(100)), // lower values first
-		Delay:    time.Hour,        // not before
-		TTR:      5 * time.Minute,  // maximum silence of a worker
+		Priority: new(uint32(100)), // lower values come first
+		Delay:    time.Hour,        // the job is not ready before
+		TTR:      5 * time.Minute,  // a worker must touch the job within this time
 	})
 	switch {
 	case errors.Is(err, client.ErrJobTooBig), errors.Is(err, client.ErrDraining):
@@ -127,7 +127,7 @@ func ExampleConn_Put() {
 	// Output: reports delayed 100 1h0m0s 5m0s
 }
 
-// Some jobs of a batch can fail.
+// The put of a job can fail even if other jobs of the batch succeed.
 func ExampleBatchError() {
 	c, end := connect()
 	defer end()
@@ -202,7 +202,7 @@ func ExampleServers() {
 	}
 	defer servers.Close()
 
-	// Jobs of one customer stay on one server, and in order.
+	// All jobs of a customer go to one server and stay in order.
 	a, err := servers.Put(ctx, "customer 7", client.NewJob{Body: []byte("first")})
 	if err != nil {
 		log.Fatal(err)

@@ -53,7 +53,7 @@ func FuzzReplies(f *testing.F) {
 
 // A talker is a connection that discards all writes and returns fixed data.
 type talker struct {
-	net.Conn // nil, for methods that are not called
+	net.Conn // nil: the test calls no other methods
 	in       io.Reader
 }
 

@@ -23,14 +23,14 @@ func TestCheckRemove(t *testing.T) {
 		id      uint64
 		refused bool
 	}{
-		{of(true), 1, false}, // the last voter: another error
+		{of(true), 1, false}, // the last voter causes another error
 		{of(true, true), 2, false},
 		{of(true, false), 2, false},
 		{of(true, false), 1, true},
 		{of(true, true, true), 1, false},
 		{of(true, true, false), 3, false},
 		{of(true, true, false), 2, true},
-		{of(true, true, false), 9, false}, // no member: another error
+		{of(true, true, false), 9, false}, // an id without a member causes another error
 		{of(true, true, true, false), 1, false},
 		{of(true, true, true, false, false), 1, true},
 		{of(true, true, true, false, false), 4, false},
@@ -50,7 +50,7 @@ func TestCheckRemove(t *testing.T) {
 	}
 }
 
-// Problems of a cluster, and a healthy state, are described in sentences.
+// Problems describes a healthy cluster, and each kind of problem, in sentences.
 func TestProblems(t *testing.T) {
 	member := func(id uint64, role Role, change func(*ClusterMember)) ClusterMember {
 		m := ClusterMember{ID: id, Address: "host:1", Role: role, Reachable: true, Version: "1"}
@@ -87,7 +87,7 @@ func TestProblems(t *testing.T) {
 			"so-so: member 5 has settings that differ from the leader's, which apply: tls",
 			"so-so: the members run different versions: 1, 2",
 		}},
-		// Full disks and members that are catching up do not count.
+		// Members with a full disk, and members that are catching up, do not count.
 		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{
 			member(1, Leader, free(400<<20)), member(2, Voter, free(3<<20)), member(3, Voter, nil),
 		}}, []string{
@@ -111,7 +111,7 @@ func TestProblems(t *testing.T) {
 			"bad: member 2 at host:1 has stopped with acknowledged changes that the cluster lacks: keep a copy of its directory",
 			"bad: the cluster survives no further loss",
 		}},
-		// rejoin needs a majority.
+		// A rejoin needs a majority.
 		{Cluster{Since: 9, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.MustRejoin = true }), member(3, Voter, func(m *ClusterMember) { m.MustRejoin = true })}},
 			[]string{"bad: no leader for 9s", "bad: member 2 at host:1 has lost acknowledged changes, and so has a majority, which 'rejoin' needs: ", "bad: member 3"}},
 	} {

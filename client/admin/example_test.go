@@ -18,7 +18,7 @@ func Example() {
 	}
 	page, err := c.ListTubes(ctx, &admin.ListTubes{Sort: "-buried", Has: "buried", Limit: 3})
 	if err != nil {
-		fmt.Println(err) // the error and a hint
+		fmt.Println(err) // includes a hint
 		return
 	}
 	for _, tube := range page.Tubes {

@@ -10,9 +10,9 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-var t *testing.T // of a test
+var t *testing.T // the argument of a test
 
-// A delayed job becomes ready at its time, and the test does not wait.
+// The delayed job becomes ready without a wait, because the test uses fake time.
 func ExampleNewMemory() {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)

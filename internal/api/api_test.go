@@ -96,7 +96,7 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	r.want(202, "DELETE", fmt.Sprintf("/connections/%d", c.ID), "", nil)
-	io.Copy(io.Discard, worker) // until it is closed
+	io.Copy(io.Discard, worker) // until the connection is closed
 
 	// Tubes.
 	r.want(204, "POST", "/tubes/mail/pause", `{"seconds":60}`, nil)
@@ -211,7 +211,7 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", task)
 	}
 	r.want(409, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
-	r.throttle.inTurns <- struct{}{} // so that the next export does not end on its own
+	r.throttle.inTurns <- struct{}{} // so that the next export does not end
 	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &task)
 	r.want(204, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
 	<-r.throttle.inTurns
@@ -285,10 +285,10 @@ func TestStory(t *testing.T) {
 func TestRefused(t *testing.T) {
 	r := startWith(t, Options{}, server.Options{MaxJobSize: 10}, engine.Options{}, broker.Options{})
 	r.in(func(e *engine.Engine, now int64) {
-		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)             // 1 is ready
-		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 900}, nil) // 2 is delayed
+		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)             // job 1 is ready
+		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 900}, nil) // job 2 is delayed
 		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
-		e.BuryJob(3, 0) // 3 is buried
+		e.BuryJob(3, 0) // job 3 is buried
 	})
 	for _, test := range []struct {
 		method, path, body string
@@ -380,7 +380,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	h := newRequest("POST", "/drain", "")
-	h.Header.Set("Content-Type", "application/x-www-form-urlencoded") // as a form sends it
+	h.Header.Set("Content-Type", "application/x-www-form-urlencoded") // as a browser sends a form
 	if code, body := r.send(h, ""); code != 415 {
 		t.Errorf("a form: %d %s", code, body)
 	}

@@ -26,7 +26,7 @@ func (r *rig) lastLine() string {
 }
 
 // The log has one line for each change, with the identity and the operation. Read-only
-// and invalid requests have none. No line contains a body or a token.
+// and invalid requests are not logged. No line contains a body or a token.
 func TestAudit(t *testing.T) {
 	who := rightsPolicy(t)["manage"]
 	put := rightsPolicy(t)["put"]
@@ -94,7 +94,7 @@ func TestAuditOfProtocol(t *testing.T) {
 	}
 }
 
-// Changes are found by identity, operation, tube and day, even after a restart.
+// Changes can be found by identity, operation, tube and day, even after a restart.
 func TestListChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.New(history.Options{Limit: history.DefaultLimit})
@@ -128,8 +128,8 @@ func (failedLog) Housekeep(int64) int64        { return engine.Never }
 func (failedLog) Flush() (bool, error)         { return true, nil }
 func (failedLog) Close() error                 { return nil }
 
-// A change that is not durable is no success. A change that the journal refuses has no
-// effect.
+// A change that is not durable is reported as a failure. A change that the journal
+// refuses has no effect.
 func TestJournalFails(t *testing.T) {
 	refuse := engine.OK
 	r := startWith(t, Options{}, server.Options{}, engine.Options{

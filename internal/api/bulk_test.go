@@ -69,7 +69,7 @@ func TestSearchBodies(t *testing.T) {
 		"\xff\x00binary world",                             // 5
 		`[{"x":null}]`,                                     // 6
 		`17`,                                               // 7
-		`{"user":{"id":17`,                                 // 8: no JSON
+		`{"user":{"id":17`,                                 // 8: not valid JSON
 	)
 	for _, test := range []struct {
 		query []string
@@ -110,8 +110,8 @@ func TestSearchBodies(t *testing.T) {
 	r.want(404, "GET", "/tubes/none/search", "", nil)
 }
 
-// A search of all tubes covers each state of each tube, however its pages are cut. A page
-// ends after a bounded number of jobs, even if none matches.
+// A search of all tubes covers each state of each tube, for all sizes of its pages. A
+// page ends after a bounded number of jobs, even if none matches.
 func TestSearchAll(t *testing.T) {
 	r := start(t, Options{})
 	var want []uint64
@@ -142,7 +142,7 @@ func TestSearchAll(t *testing.T) {
 			e.PutInto(now, []byte("many"), engine.Spec{TTR: 60}, nil)
 		}
 	})
-	if got, pages := r.find("/tubes/many/search", "q", "needle"); len(got) != 0 || pages < 2 { // more pages on a slow machine, because the time of a page is limited
+	if got, pages := r.find("/tubes/many/search", "q", "needle"); len(got) != 0 || pages < 2 { // on a slow machine there are more pages, because the time of a page is limited
 		t.Errorf("%d jobs on %d pages", len(got), pages)
 	}
 }
@@ -154,7 +154,7 @@ func TestTasks(t *testing.T) {
 		request string
 		done    uint64
 		skipped map[string]uint64
-		state   string // of the tubes after
+		state   string // state of the tubes after the task
 	}{
 		{`{"do":"kick","state":"buried"}`, 2, nil, "mail ready=5 reserved=1 delayed=1 buried=0 other=1"},
 		{`{"do":"kick","state":"delayed","count":9}`, 1, nil, "mail ready=4 reserved=1 delayed=0 buried=2 other=1"},
@@ -169,8 +169,8 @@ func TestTasks(t *testing.T) {
 		{`{"do":"change","ids":[5,6],"delay":3}`, 0, map[string]uint64{"buried": 2}, "mail ready=3 reserved=1 delayed=1 buried=2 other=1"},
 	} {
 		r := start(t, Options{})
-		r.putAll("mail", "a", "b", "a", "d", "buried a", "buried b", "held") // 4 is delayed
-		r.putAll("other", "x")                                               // 8
+		r.putAll("mail", "a", "b", "a", "d", "buried a", "buried b", "held") // job 4 is delayed
+		r.putAll("other", "x")                                               // job 8
 		r.in(func(e *engine.Engine, now int64) {
 			e.AlterJob(now, 4, engine.Alteration{Delay: new(uint32(77))})
 			e.BuryJob(5, 1)
@@ -226,7 +226,7 @@ func TestTasksRefused(t *testing.T) {
 			t.Errorf("%.60s: %d %s, want %s", request, w.Code, w.Body, want)
 		}
 	}
-	// A task on a missing tube finds no jobs, and is not refused.
+	// A task on a missing tube is accepted, and finds no jobs.
 	var task admin.Task
 	r.want(202, "POST", "/tubes/none/tasks", `{"do":"delete","state":"ready"}`, &task)
 	if r.want(200, "GET", "/tasks/1?wait=60", "", &task); task.Status != "done" || task.Found != 0 {
@@ -234,7 +234,7 @@ func TestTasksRefused(t *testing.T) {
 	}
 }
 
-// A task can be cancelled. The numbers of running and of stored tasks are limited.
+// A task can be cancelled. The numbers of running and stored tasks are limited.
 func TestManyTasks(t *testing.T) {
 	r := start(t, Options{})
 	running := make(chan struct{}, task.Most)
@@ -276,7 +276,7 @@ func TestManyTasks(t *testing.T) {
 	r.want(400, "GET", "/tasks/1?wait=61", "", nil)
 }
 
-// A task that is refused after some jobs reports the reason.
+// If the server refuses to change a job, the task ends and reports the reason.
 func TestTaskFails(t *testing.T) {
 	r := startWith(t, Options{}, server.Options{}, engine.Options{Limits: engine.Limits{
 		Tube: func(name string) engine.TubeLimits {
@@ -356,7 +356,7 @@ func TestExportImport(t *testing.T) {
 	}
 }
 
-// A failed import reports its last line, and the number of jobs put before.
+// A failed import reports its last line, and the number of jobs that it has put.
 func TestImportRefused(t *testing.T) {
 	r := startWith(t, Options{}, server.Options{MaxJobSize: 10}, engine.Options{}, broker.Options{})
 	for _, test := range []struct {
@@ -465,7 +465,7 @@ func FuzzValueAt(f *testing.F) {
 	})
 }
 
-// An invented cursor is refused.
+// FuzzSearchCursor checks that invented cursors are refused.
 func FuzzSearchCursor(f *testing.F) {
 	f.Add("")
 	f.Add(searchCursor{"mail", engine.Buried, engine.Cursor{}, 7}.String())

@@ -26,7 +26,7 @@ func TestNoCluster(t *testing.T) {
 	r.want(404, "POST", "/cluster/transfer", "", nil)
 }
 
-// through is a connection to a leader in the same process.
+// A through is a connection to a leader in the same process.
 type through struct {
 	leader http.Handler
 	err    error
@@ -41,7 +41,7 @@ func (t *through) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// A follower passes on requests about the queue with the caller's name, and the leader
+// A follower forwards requests about the queue with the caller's name, and the leader
 // determines the rights.
 func TestLeader(t *testing.T) {
 	known := rightsPolicy(t)
@@ -102,25 +102,25 @@ func TestLeader(t *testing.T) {
 	nobody = errors.New("there is no leader")
 	follower.want(404, "GET", "/jobs/1", "", nil)
 
-	// If its queue is incomplete, the follower does not use it for answers.
+	// If the follower's queue is incomplete, it does not answer from it.
 	partial = true
 	follower.want(503, "GET", "/jobs/1", "", &p)
 	if !strings.Contains(p.Detail, "receiving the queue") {
 		t.Errorf("%+v", p)
 	}
-	nobody = nil // and the leader cannot be reached
+	nobody = nil // the leader cannot be reached
 	follower.want(503, "GET", "/export", "", nil)
 	way.err = nil
 	follower.want(200, "GET", "/jobs/1", "", nil)
 
-	// A request that was passed on is not passed on again.
+	// A forwarded request is not forwarded again.
 	partial, way.leader = false, follower.FromMembers()
 	follower.opt.IdentifyByName = leader.opt.IdentifyByName
 	follower.want(503, "DELETE", "/jobs/1", "", nil)
 }
 
-// A change waits for a leader while none is elected. If none is elected in time, the
-// error is the reason.
+// While there is no leader, a change waits. If no leader is elected in time, the error
+// states that.
 func TestChangeAwaitsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader := start(t, Options{
@@ -145,8 +145,8 @@ func TestChangeAwaitsLeader(t *testing.T) {
 	})
 }
 
-// A follower passes on a complete file of jobs, even if its length is unknown, as from
-// the console.
+// A follower forwards a whole file of jobs, even if the length is unknown, as it is in
+// requests from the console.
 func TestLeaderTakesFile(t *testing.T) {
 	leader := start(t, Options{
 		Leader:         func() (http.RoundTripper, error) { return nil, nil },
@@ -169,7 +169,7 @@ func TestLeaderTakesFile(t *testing.T) {
 	}
 }
 
-// over is a network connection to a leader.
+// An over is a network connection to a leader.
 type over struct {
 	http.Transport
 	to string
@@ -188,7 +188,7 @@ func TestClusterFindings(t *testing.T) {
 	for _, c := range []struct {
 		cluster admin.Cluster
 		err     error
-		want    []string // severity and a part of the text
+		want    []string // severities with a part of each text
 	}{
 		{admin.Cluster{Leader: 1, Quorum: true, Members: []admin.ClusterMember{up(1, "leader", "1"), up(2, "voter", "1")}}, nil, nil},
 		{admin.Cluster{Members: []admin.ClusterMember{up(1, "voter", "1")}}, nil, []string{"bad no leader"}},

@@ -15,8 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// If few jobs exist, a tube with many of them is sampled whole. Otherwise tubes with few
-// jobs leave their share to the others.
+// If there are few jobs, all of them are sampled, even if most are in one tube. If there
+// are many, tubes with few jobs leave the rest of their share to other tubes.
 func TestSampleOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -75,7 +75,7 @@ func TestFailures(t *testing.T) {
 			fail("mail", `{"class":"Charge","error_class":"Net::ReadTimeout","error_message":"after 5 s"}`, "", bury)
 			fail("mail", "text", "", nil)
 			fail("news", "text", "", func(id uint64) { e.Tick(now + 2e9) })
-			fail("mail", "text", "", func(id uint64) { e.ReleaseJob(now, id, 0, 0) }) // taken by an operator
+			fail("mail", "text", "", func(id uint64) { e.ReleaseJob(now, id, 0, 0) }) // an operator took the job from its worker
 		})
 		time.Sleep(3 * time.Second)
 		for _, test := range []struct{ who, query, want string }{

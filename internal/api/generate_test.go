@@ -56,10 +56,10 @@ func golden(t *testing.T, file string, text []byte) {
 	}
 }
 
-// A generator writes the files that follow from the table of operations.
+// A generator generates files from the table of operations.
 type generator struct {
-	comments map[string]string  // of a method by its name, of a field by both names
-	schemas  map[string]*object // components
+	comments map[string]string  // by method name, or by type and field name
+	schemas  map[string]*object // schemas of the components
 }
 
 // readComments returns the comments of the methods of a package, and of the fields of its
@@ -123,7 +123,7 @@ func needsOn(n rights.Need) (set, on string) {
 	}[n.Place]
 }
 
-// said returns the summary and the text of the comment of an operation's method.
+// said splits the comment of an operation's method into a summary and the rest.
 func (g *generator) said(o *operation) (summary, text string) {
 	summary, text, _ = strings.Cut(strings.TrimSuffix(g.comments[o.name()], "\n"), ".\n\n")
 	return strings.TrimSuffix(strings.TrimPrefix(summary, o.name()+" is "+o.Route+". "), "."), text
@@ -134,7 +134,7 @@ func (o *operation) name() string { return strings.ToUpper(o.ID[:1]) + o.ID[1:] 
 
 var nothing = reflect.TypeFor[admin.None]()
 
-// An asked is a transport that records the requests of a client.
+// An asked is a transport that records a client's requests.
 type asked struct {
 	route string
 	types []reflect.Type

@@ -42,7 +42,7 @@ type rig struct {
 	eng  *engine.Engine
 	net  *memnet.Listener
 	log  *bytes.Buffer
-	seen map[string]bool // operations that have succeeded
+	seen map[string]bool // operations that have succeeded at least once
 }
 
 func start(t *testing.T, opt Options) *rig {
@@ -89,7 +89,7 @@ func (r *rig) in(f func(e *engine.Engine, now int64)) {
 	}
 }
 
-// talk sends lines on a new connection and reads as many lines as replies.
+// talk sends lines on a new connection and reads the same number of lines as replies.
 func (r *rig) talk(lines ...string) net.Conn {
 	r.t.Helper()
 	nc, err := r.net.Dial()
@@ -136,8 +136,8 @@ func (r *rig) send(h *http.Request, body string) (status int, response string) {
 	return w.Code, strings.TrimSuffix(w.Body.String(), "\n")
 }
 
-// want sends a request, checks its status, and decodes the response into a value if one
-// is given.
+// want sends a request, checks the status, and decodes the response into a value unless
+// it is nil.
 func (r *rig) want(status int, method, path, body string, into any) string {
 	r.t.Helper()
 	code, response := r.do(method, path, body)
@@ -162,7 +162,7 @@ func (r *rig) sweep(tube, body string) (task admin.Task) {
 	return task
 }
 
-// stream imports jobs from JSON lines, which must succeed, and returns the response.
+// stream imports jobs from JSON lines and returns the response. The import must succeed.
 func (r *rig) stream(path, lines string) string {
 	r.t.Helper()
 	code, response := r.sendStream(path, lines)
@@ -185,9 +185,9 @@ func (r *rig) conforms(h *http.Request, body string, w *httptest.ResponseRecorde
 	r.t.Helper()
 	_, pattern := r.mux.Handler(h)
 	method, path, ok := strings.Cut(pattern, " "+Prefix)
-	if !ok { // it is for no operation
+	if !ok { // the request matches no operation
 		if w.Code == http.StatusTemporaryRedirect {
-			return // from /a/./b to /a/b, as ServeMux does
+			return // a redirect from /a/./b to /a/b, as from ServeMux
 		}
 		if kind := w.Header().Get("Content-Type"); w.Code < 400 || kind != "application/problem+json" {
 			r.t.Errorf("%s %s: %d %s", h.Method, h.URL, w.Code, kind)

@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// TestCredentials checks the credentials in a request. A token counts even if it is
-// empty.
+// TestCredentials checks which credentials a request contains. An empty token also
+// counts.
 func TestCredentials(t *testing.T) {
 	certificate := &x509.Certificate{}
 	user, nobody := access.UnixUser{ID: 1234, Known: true}, access.UnixUser{}

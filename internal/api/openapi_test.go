@@ -45,8 +45,8 @@ func TestOutsideOperations(t *testing.T) {
 	}
 }
 
-// A page of another origin cannot make a browser change the server. Pages of this origin,
-// and programs, can.
+// A page of another origin cannot make a browser change the server. Pages of the server's
+// own origin, and programs, can.
 func TestBrowsers(t *testing.T) {
 	r := start(t, Options{})
 	for _, test := range []struct {
@@ -59,8 +59,8 @@ func TestBrowsers(t *testing.T) {
 		{"Sec-Fetch-Site", "same-origin", "POST", 204},
 		{"Origin", "https://evil.example", "POST", 403},
 		{"Origin", "null", "POST", 403},
-		{"Origin", "http://example.com", "POST", 204}, // the host of the request
-		{"Sec-Fetch-Site", "cross-site", "GET", 404},  // it reads, and gets no CORS header
+		{"Origin", "http://example.com", "POST", 204}, // the origin is the host of the request
+		{"Sec-Fetch-Site", "cross-site", "GET", 404},  // a read, whose response has no CORS header
 	} {
 		h := newRequest(test.method, "/undrain", "")
 		h.Header.Set(test.header, test.value)

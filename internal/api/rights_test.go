@@ -20,8 +20,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// rightsPolicy has an identity for each right on all tubes, with the right's name, and
-// some for single tubes.
+// rightsPolicy has an identity with the name of each right, which has that right on all
+// tubes, and some identities for single tubes.
 func rightsPolicy(t *testing.T) map[string]*access.Identity {
 	t.Helper()
 	var c access.Config
@@ -64,7 +64,7 @@ func TestRights(t *testing.T) {
 		names = append(names, name)
 	}
 	everybody := strings.Join(names, ", ")
-	allowed := make(map[string]string) // the permitted identities, by operation
+	allowed := make(map[string]string) // permitted identities, by operation
 	for who, ids := range map[string]string{
 		"stats, stats mail, stats other, both, both mail, both other": "getStats getAttention getCluster listTubes listPolicies listReserved listSchedules",
 		"stats, both":                        "getHistory listConnections getConnection",
@@ -145,11 +145,11 @@ func (r *rig) dead(origin, to string) (id uint64) {
 		e.SetPolicy(origin, "max-attempts=1\nexhausted=move\ndead-tube="+to+"\n")
 		id, _ = e.PutInto(now, []byte(origin), engine.Spec{TTR: 9}, nil)
 	})
-	r.talk(fmt.Sprint("reserve-job ", id), "use "+to, fmt.Sprint("release ", id, " 0 0"), "use "+to) // a line for each line that the server sends
+	r.talk(fmt.Sprint("reserve-job ", id), "use "+to, fmt.Sprint("release ", id, " 0 0"), "use "+to) // one line for each line that the server sends
 	return id
 }
 
-// everything returns the visible state of the queue as text.
+// everything formats the visible state of the queue as text.
 func (r *rig) everything() string {
 	var text []byte
 	r.in(func(e *engine.Engine, _ int64) {
@@ -194,7 +194,8 @@ func TestPartlyVisible(t *testing.T) {
 	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs the stats right on the tube of job 1") {
 		t.Error(got)
 	}
-	// The reason of a failure needs the right to peek, the worker the right on all tubes.
+	// To see the reason of a failure, a caller needs the peek right. To see the worker,
+	// it needs the stats right on all tubes.
 	who = known["put"]
 	r.stream("/import", `{"tube":"mail","state":"buried","body":"","failure":{"end":"buried","attempt":1,"identity":"worker","address":"192.0.2.7:5","reason":"SMTPError: 535"}}`)
 	for name, want := range map[string]string{"stats mail": "   ", "both mail": "SMTPError SMTPError: 535  ", "stats": "  worker 192.0.2.7:5", "both": "SMTPError SMTPError: 535 worker 192.0.2.7:5"} {

@@ -32,8 +32,8 @@ func (r *rig) schedules() {
 	if r.want(200, "GET", "/schedules", "", &all); len(all.Schedules) != 1 || all.Schedules[0].Outcome != "deleted" {
 		r.t.Errorf("%+v", all)
 	}
-	// Runs are findings if the server refuses the job, or if five in a row found the
-	// previous job.
+	// A schedule is a finding if the server refuses its job, or if five runs in a row
+	// found the previous job.
 	for _, test := range []struct {
 		hours  time.Duration
 		drains bool

@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// An error in the command line gives one line with the error and a hint.
+// For an error in the command line, the program prints one line with the error and a
+// hint.
 func TestWrongCommandLine(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		// Unknown options and arguments.
+		// Unknown options and arguments are errors.
 		{"-x", `unknown shorthand flag: 'x' in -x (see: beanpole serve --help)`},
 		{"--nonsense", `unknown flag: --nonsense `},
 		{"nonsense -p 1", `unknown argument "nonsense" (see: beanpole --help)`},
@@ -19,10 +20,10 @@ func TestWrongCommandLine(t *testing.T) {
 		{"-p 0 -- extra", `unknown argument "extra"`},
 		{"version extra", `unknown argument "extra"`},
 		{"help nonsense", `unknown argument "nonsense"`},
-		// Options without a value.
+		// Options without a value are errors.
 		{"-p", `flag needs an argument: 'p' in -p (see: beanpole serve --help)`},
 		{"-VFz", `flag needs an argument: 'z' in -z`},
-		// Numbers consist of decimal digits. A value can begin with "-".
+		// Numbers consist of decimal digits. A value can start with "-".
 		{"-z 12x", `invalid argument "12x" for "-z, --max-job-size" flag: want bytes as a decimal number, or with a unit: `},
 		{"-z ", `invalid argument "" for "-z, `},
 		{"-z 99999999999999999999", `want bytes, at most 9223372036854775807`},
@@ -36,14 +37,14 @@ func TestWrongCommandLine(t *testing.T) {
 		{"--unix-mode 0999", `invalid argument "0999" for "--unix-mode" flag: want permissions in octal`},
 		{"--log-format xml", `invalid argument "xml" for "--log-format" flag: want text or json`},
 		{"--verbose=loud", `invalid argument "loud" for "-V, --verbose"`},
-		// Addresses.
+		// Addresses must be complete.
 		{"-l ", `invalid argument "" for "-l, --listen" flag: want IP, NAME`},
 		{"-l ::1:11300", `invalid argument "::1:11300" for "-l, --listen" flag: want IP, NAME`},
 		{"-l unix:", `invalid argument "unix:" for "-l, --listen" flag: a unix socket needs a path`},
 		{"-l unix:0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890", `too long: 121 bytes`},
 		{"--networks 10.0.0.0/99", `invalid argument "10.0.0.0/99" for "--networks" flag: "10.0.0.0/99" is not a network`},
 		{"--admin x:y:z", `invalid argument "x:y:z" for "--admin"`},
-		// Commands of a cluster, before they send a request.
+		// Cluster commands check their arguments before they send a request.
 		{"cluster remove DIR x", `"x" is not the id of a member (see: beanpole cluster status DIR)`},
 		{"cluster init DIR", `--listen is required: the address at which other members reach this one`},
 		{"cluster init DIR --listen nowhere", `--listen: `},

@@ -79,7 +79,7 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// Connections can be sorted by their longest held job.
+// Connections can be sorted by the job that they have held longest.
 func TestHeldJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, nil, Options{})

@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A user corrects a failed Laravel job in place, and the job runs.
+// A user corrects a failed Laravel job in place, and the job runs again.
 func TestEdit(t *testing.T) {
 	r := start(t, nil, Options{})
 	laravel := `{"displayName":"Mail","data":{"command":"O:4:\"Mail\":1:{s:2:\"to\";s:5:\"a@b.c\";}"}}`
@@ -81,8 +81,7 @@ func TestEdit(t *testing.T) {
 		t.Error(body())
 	}
 
-	// A body that is not text is edited as base64. The body of a reserved job cannot be
-	// edited.
+	// A binary body is edited as base64. The body of a reserved job cannot be edited.
 	id = r.put("odd", "\x81\xa2id\x11")
 	path = fmt.Sprintf("/console/job/%d/edit", id)
 	page = r.page(200, path)

@@ -39,7 +39,7 @@ func TestPolicyPage(t *testing.T) {
 		}
 		return v
 	}
-	r.in(func(e *engine.Engine, _ int64) { e.SetPolicy("mail-*", "max-attempts=5\nrate=9/s\n") }) // another user in the meantime
+	r.in(func(e *engine.Engine, _ int64) { e.SetPolicy("mail-*", "max-attempts=5\nrate=9/s\n") }) // another user changes the policy here
 	if code, text = post("/console/tube/mail-1/policy", form("was-max-attempts", "5", "now-max-attempts", " ", "was-burst", "", "now-burst", "3", "was-rate", "", "now-rate", "")); code != 303 || set() != "burst=3\nrate=9/s\n" {
 		t.Errorf("%d %s: %q is set", code, text, set())
 	}

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The service manager is notified while the server executes commands.
+// The watchdog of the service manager is notified as long as the server executes
+// commands.
 func TestWatchdog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path})
@@ -28,7 +29,8 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// adminHosts makes the names of a proxy and of this machine valid on loopback.
+// On loopback, the names in adminHosts, as of a proxy, and the names of this machine are
+// valid.
 func TestAdminHosts(t *testing.T) {
 	p := start(t, "-p", "0", "--admin", "127.0.0.1:0", "--admin-host", "queue.example.com")
 	address := p.await(adminLine)

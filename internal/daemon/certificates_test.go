@@ -37,7 +37,7 @@ func TestCertificateWarnings(t *testing.T) {
 }
 
 // Listeners that share a certificate report it once, even if one of them could not load
-// the new one.
+// the new certificate.
 func TestSharedCertificate(t *testing.T) {
 	ca := localca.New(t)
 	soon := time.Now().Add(90 * 24 * time.Hour)

@@ -25,13 +25,13 @@ func command(t *testing.T, args ...string) string {
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	if err := cmd.ExecuteContext(t.Context()); err != nil && args[0] != "status" { // which fails if something is wrong
+	if err := cmd.ExecuteContext(t.Context()); err != nil && args[0] != "status" { // status fails if something is wrong
 		t.Fatalf("cluster %q: %v", args, err)
 	}
 	return strings.TrimSpace(out.String())
 }
 
-// until requests a member's status repeatedly until it matches.
+// until requests a member's status repeatedly until it matches pattern.
 func until(t *testing.T, dir, pattern string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -61,7 +61,8 @@ func reserved(t *testing.T) string {
 	return "127.0.0.1:" + port.String()
 }
 
-// endedWith waits until a server has exited, and checks for the code 10 and a text.
+// endedWith waits until a server has exited, and checks the exit code 10 and a part of
+// the error.
 func (p *process) endedWith(text string) {
 	p.t.Helper()
 	select {
@@ -74,8 +75,9 @@ func (p *process) endedWith(text string) {
 	}
 }
 
-// A follower answers requests through the leader. The leadership moves. A member is
-// removed while it runs, stops, joins again as a new member, and leaves.
+// TestMembers runs a cluster: a follower answers requests through the leader, the
+// leadership moves, and a member is removed while it runs, stops, joins again as a new
+// member, and leaves.
 func TestMembers(t *testing.T) {
 	dirs := t.TempDir()
 	a, b := filepath.Join(dirs, "a"), filepath.Join(dirs, "b")

@@ -85,7 +85,7 @@ func TestCertificateEndsSoon(t *testing.T) {
 	}
 }
 
-// Each option reaches the server, and zero has the meaning in the help.
+// Each option reaches the server, and zero has the meaning that the help describes.
 func TestServerOptions(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -108,7 +108,7 @@ func TestServerOptions(t *testing.T) {
 		}
 		c.want.Version = "1.2.3"
 		got := serverOptions(p, &queue{})
-		c.want.MaxConns = min(got.MaxConns, c.want.MaxConns) // this machine can have a lower limit of files
+		c.want.MaxConns = min(got.MaxConns, c.want.MaxConns) // this machine can have a lower limit of open files
 		if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(server.Options{}, "Access", "Logger", "Journal", "Cluster"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.args, diff)
 		}

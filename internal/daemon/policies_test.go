@@ -10,7 +10,7 @@ import (
 )
 
 // Policies apply to plain beanstalk clients and change on SIGHUP. Counters survive a
-// restart, and the restart alone buries no job.
+// restart, and a restart alone buries no job.
 func TestPolicies(t *testing.T) {
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "beanpole.toml")
 	write := func(text string) {
@@ -32,7 +32,7 @@ func TestPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.stop(); err != nil { // which closes the connection of a worker at its last attempt
+	if err := p.stop(); err != nil { // closes the connection of a worker that makes its last attempt
 		t.Fatal(err)
 	}
 

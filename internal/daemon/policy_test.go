@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The tokens of the tests, with their hashes.
+// These are the tokens of the tests, with their hashes.
 const (
 	mailToken, mailHash   = "TOKEN-mail-0123456789", "sha256:e040a0addecb1b9fb6bc37f2c28361c38cd5e141ba595cd715a89f42428193b7"
 	adminToken, adminHash = "TOKEN-admin-0123456789", "sha256:f2ccb412cfae8407dbdd3302ad561a59cf13e2ffc3082742fbf39ff9dfe5cb1c"
@@ -23,8 +23,9 @@ func allow(tubes, what string) string {
 	return "[[rule]]\nidentities = ['*']\ntubes = ['" + tubes + "']\nallow = ['" + what + "']\n"
 }
 
-// SIGHUP replaces the rights and limits. A file with an error, or without its identities
-// or rules, as while it is being written, changes nothing.
+// SIGHUP replaces the rights and limits. A file with an error changes nothing, and
+// neither does a file that lacks its identities or rules because it is still being
+// written.
 func TestPolicyIsReplaced(t *testing.T) {
 	path, write := configFile(t)
 	write(listener + mailer + allow("mail", "put"))

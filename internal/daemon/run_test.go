@@ -33,17 +33,17 @@ func commandLine(t *testing.T, args ...string) config.CommandLine {
 	return config.NewCommandLine(opt, flags)
 }
 
-// A process is a server that runs in the test, as in its own process.
+// A process is a server that runs inside the test as it would in its own process.
 type process struct {
 	t       *testing.T
 	signals chan os.Signal
 	ended   chan struct{}
-	err     error // the result of the server
+	err     error // result of the server
 
 	mu     sync.Mutex
 	log    strings.Builder
-	more   chan struct{}     // closed and replaced at each write
-	hearer func(line string) // called with each line before the server continues, unless nil
+	more   chan struct{}     // each write closes and replaces it
+	hearer func(line string) // if not nil, called with each line before the server continues
 }
 
 func start(t *testing.T, args ...string) *process { return startHeard(t, nil, args...) }
@@ -102,7 +102,7 @@ func (p *process) await(pattern string) string {
 	}
 }
 
-// patience is the timeout for expected events.
+// patience is the maximum wait for an expected event.
 const patience = time.Minute
 
 func configFile(t *testing.T) (path string, write func(text string)) {
@@ -285,7 +285,7 @@ func TestListen(t *testing.T) {
 	p.address()
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		if l, err := net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
-			continue // no IPv6
+			continue // this machine has no IPv6
 		} else {
 			l.Close()
 		}

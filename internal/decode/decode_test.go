@@ -37,7 +37,7 @@ func deflated(s string) string {
 	return b.String()
 }
 
-// The best view comes first, and shows the contents of the body.
+// The first view is the best one, and it shows the contents of the body.
 func TestViews(t *testing.T) {
 	for _, test := range []struct{ body, name, want string }{
 		{`{"n":12345678901234567890,"s":"a"}`, "json", "{\n  \"n\": 12345678901234567890,\n  \"s\": \"a\"\n}"},
@@ -66,7 +66,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// Tokens have classes, and together contain the whole text.
+// Each token has a class, and all tokens together contain the whole text.
 func TestTokens(t *testing.T) {
 	v := Views([]byte(`{"k\"":[-1.5e3,"v",true]}`))[0]
 	classes := ""
@@ -78,7 +78,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// The views of a packed body are bounded, even if it unpacks to very much.
+// The views of a packed body are bounded, even if its unpacked data is very large.
 func TestBomb(t *testing.T) {
 	for _, v := range Views([]byte(zipped(strings.Repeat("a", 4*unpackLimit)))) {
 		if len(text(&v)) > 2*Limit {
@@ -126,8 +126,8 @@ func TestDescribe(t *testing.T) {
 }
 
 // bodies are original bodies of frameworks: Celery 5.2, Laravel 8 and Symfony 5.4.
-// Symfony's message contains an enum, and is also present as PHP alone. PHP 8.2
-// serialized an enum, and a class that serializes itself.
+// Symfony's message contains an enum, and is also included as PHP alone. The enum and the
+// class that serializes itself were serialized by PHP 8.2.
 var bodies = []struct {
 	name, kind, view string
 	has              []string
@@ -167,7 +167,7 @@ func TestFrameworks(t *testing.T) {
 	}
 }
 
-// Nested strings are opened to a limited depth.
+// Nested strings are decoded to a limited depth.
 func TestDeepInside(t *testing.T) {
 	body := `{"x":1}`
 	for range 20 {
@@ -198,7 +198,7 @@ func FuzzViews(f *testing.F) {
 	})
 }
 
-// Characters that change the direction of text, or are invisible, are escaped.
+// Invisible characters, and characters that change the direction of text, are escaped.
 func TestHidden(t *testing.T) {
 	for body, want := range map[string]string{
 		"safe\u202egnp.exe":             `safe\u202egnp.exe`,

@@ -25,7 +25,7 @@ func TestPack(t *testing.T) {
 	for _, test := range []struct{ body, as, from, to, want string }{
 		{`{"a":1,"b":"x"}`, "JSON", `"x"`, `"yy"`, `{"a":1,"b":"yy"}`},
 		{`{"n":12345678901234567890}`, "JSON", "901234567890", "901234567891", `{"n":12345678901234567891}`},
-		{"{ \"a\": 1 }", "JSON", "1", "2", "{\n  \"a\": 2\n}"}, // it was not compact
+		{"{ \"a\": 1 }", "JSON", "1", "2", "{\n  \"a\": 2\n}"}, // the original was not compact
 		{"plain\ntext", "text", "text", "words", "plain\nwords"},
 		{gz(`{"a":1}`), "JSON in gzip", "1", "2", gz(`{"a":2}`)},
 		{b64(`{"a":1,"b":true}`), "JSON in base64", "true", "false", b64(`{"a":1,"b":false}`)},
@@ -37,7 +37,7 @@ func TestPack(t *testing.T) {
 		{chained, "JSON", "a@b.c", "ann@b.c", strings.Replace(chained, `5:\"a@b.c`, `7:\"ann@b.c`, 1)},
 		{laravel, "JSON", `"uuid": "1"`, `"uuid": "2"`, strings.Replace(laravel, `"uuid":"1"`, `"uuid":"2"`, 1)},
 		{`{"body":"` + b64(`[1,{"a":"some text"}]`) + `"}`, "JSON", "some text", "ann", `{"body":"` + b64(`[1,{"a":"ann"}]`) + `"}`},
-		// Data that cannot be packed again.
+		// This data cannot be packed again.
 		{php, "JSON", `"to"`, `"from"`, "! " + ErrShape.Error()},
 		{php, "JSON", "7", `"7"`, "! " + ErrShape.Error()},
 		{laravel, "JSON", `"to": "a@b.c"`, `"to": "a@b.c", "cc": "x"`, "! " + ErrShape.Error()},

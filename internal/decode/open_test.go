@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Packed data within a JSON string is opened. Words that only look like base64 are
+// Packed data within a JSON string is decoded. Words that only look like base64 are
 // rejected cheaply.
 func TestOpen(t *testing.T) {
 	packed := func(make func(io.Writer) io.WriteCloser, text string) string {
@@ -48,8 +48,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// At most maxOpened bytes are unpacked, however many strings of a body unpack to much.
-// The other strings are unchanged.
+// At most maxOpened bytes of a body are unpacked, even if many strings would unpack to
+// more. The other strings are unchanged.
 func TestOpenIsBounded(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A limit refuses a put above it, and a delete makes space again.
+// A put that exceeds a limit is refused, and a delete makes space again.
 func TestLimitsOfJobs(t *testing.T) {
 	const size = 100
 	body := make([]byte, size)
@@ -14,8 +14,8 @@ func TestLimitsOfJobs(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		limits Limits
-		most   int // jobs of that size, in one tube
-		inAll  int // in two tubes
+		most   int // maximum number of such jobs in one tube
+		inAll  int // maximum number in two tubes
 
 		refusal Outcome
 	}{
@@ -36,7 +36,7 @@ func TestLimitsOfJobs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e := New(Options{})
 			s := e.Open(nil)
-			for _, tube := range []string{"a", "b"} { // both exist all the time
+			for _, tube := range []string{"a", "b"} { // both tubes exist all the time
 				e.Use(e.Open(nil), []byte(tube))
 			}
 			e.SetLimits(test.limits)
@@ -79,7 +79,7 @@ func TestLimitsOfJobs(t *testing.T) {
 	}
 }
 
-// Existing jobs stay when limits become tighter, and can enter all states.
+// Existing jobs stay when limits become stricter, and can still change their state.
 func TestTighterLimits(t *testing.T) {
 	e, me, _ := eachState(Options{}, 0)
 	e.SetLimits(Limits{Memory: 1, Tubes: 1, Watches: 1, Tube: func(string) TubeLimits { return TubeLimits{1, 1} }})
@@ -149,7 +149,7 @@ func TestLimitsOfTubes(t *testing.T) {
 	}
 }
 
-// Restore ignores limits.
+// Restore ignores the limits.
 func TestRestoreKnowsNoLimits(t *testing.T) {
 	e := New(Options{Limits: Limits{Memory: 1, Tubes: 1}})
 	e.Restore(Change{Kind: JobPut, ID: 7, State: Ready, TTR: 1, Tube: "a", Body: []byte("hello")})
@@ -176,7 +176,7 @@ func TestRefusedSince(t *testing.T) {
 	}
 }
 
-// A body that grows needs space like a put; a body that shrinks needs none. A refused
+// A body that grows needs space like a put, but a body that shrinks does not. A refused
 // change leaves the whole job unchanged.
 func TestLimitsOfBodies(t *testing.T) {
 	e := New(Options{Logged: true, Limits: Limits{Tube: func(string) TubeLimits { return TubeLimits{Bytes: 100} }}})
@@ -216,8 +216,8 @@ func TestLimitsOfBodies(t *testing.T) {
 }
 
 // Tubes count for the memory limit until they are removed, even if they are only watched.
-// When jobs take all of it, tubes can take an eighth more, so that connecting workers can
-// watch their tubes and delete jobs.
+// When jobs use all of the memory, tubes can use an eighth more, so that connecting
+// workers can watch their tubes and delete jobs.
 func TestTubesTakeMemory(t *testing.T) {
 	const most, spare = 64, 64 / 8
 	e := New(Options{Limits: Limits{Memory: most * (tubeBytes + 3)}})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Missing members have their defaults, and invalid members are named.
+// Missing members get their defaults, and the error names invalid members.
 func TestRead(t *testing.T) {
 	defaults := Job{Tube: "default", Priority: 1024, TTR: 60, Delay: 5}
 	for object, want := range map[string]Job{
@@ -49,7 +49,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that Read does not panic, and accepts only existing names.
+// FuzzRead checks that Read does not panic, and accepts only known names.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{`{"body":"a","tube":"b"}`, `{"body_base64":"YQ==","priority":1}`, `{"body":"a","x":[{"}":1}]}`, `{"\u0062ody":"a"}`, "{}", "[", "{\"body\":\"\xff\"}"} {
 		f.Add([]byte(seed))

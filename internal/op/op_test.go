@@ -36,7 +36,7 @@ type everything struct {
 	Body     *[]byte   `json:"body"`
 }
 
-// Path, Query and Body read the output of Request.
+// Path, Query and Body restore the input that Request has encoded.
 func TestRoundTrip(t *testing.T) {
 	p := PlanOf(reflect.TypeFor[everything]())
 	seeds.Each(t, 300, func(t *testing.T, seed uint64) {
@@ -46,7 +46,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		in := everything{ofTube: ofTube{text(), rnd.Uint64()}, Limit: 1 + rnd.IntN(100), To: text(), Seconds: 1 + rnd.Uint32N(9)}
 		for in.Tube == "~2E" {
-			in.Tube = text() // no tube has this name; as a segment it stands for another name
+			in.Tube = text() // no tube has this name; as a path segment it stands for another name
 		}
 		if rnd.IntN(2) == 0 {
 			in.Sort, in.State, in.Text, in.Recent = text(), States[rnd.IntN(4)], new(text()), true
