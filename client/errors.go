@@ -26,7 +26,7 @@ var (
 
 	// ErrDraining reports that the server rejects new jobs (DRAINING). Use another
 	// server, or retry later.
-	ErrDraining = errors.New("the server takes no new jobs")
+	ErrDraining = errors.New("the server accepts no new jobs")
 
 	// ErrJobTooBig reports that the body exceeds [ServerStats.MaxJobSize] or another
 	// limit (JOB_TOO_BIG).
@@ -34,11 +34,11 @@ var (
 
 	// ErrBuried reports that the server had no memory to queue the job, and has buried it
 	// (BURIED as the reply to a put or a release). beanpole never sends it.
-	ErrBuried = errors.New("the server had no room for the job and has buried it")
+	ErrBuried = errors.New("the server had no memory for the job and buried it")
 
 	// ErrOutOfMemory reports that the server has reached a limit or its disk is full, and
 	// that nothing has changed (OUT_OF_MEMORY). Retry later.
-	ErrOutOfMemory = errors.New("the server has no room")
+	ErrOutOfMemory = errors.New("the server has no space")
 
 	// ErrInternal reports that the server could not make the change durable, or has a
 	// defect (INTERNAL_ERROR). The change might have happened.

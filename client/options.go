@@ -113,7 +113,7 @@ func (opt *Options) check() error {
 		return fmt.Errorf("%w: a token of %d bytes; at most %d", ErrInvalid, len(opt.Token), maxToken)
 	}
 	if strings.ContainsFunc(opt.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return fmt.Errorf("%w: a token with a byte that is not printable ASCII, or a blank", ErrInvalid)
+		return fmt.Errorf("%w: a token with a blank or a byte that is not printable ASCII", ErrInvalid)
 	}
 	return nil
 }
@@ -133,9 +133,9 @@ func parseAddresses(s string) (addrs []address, err error) {
 	for _, one := range list {
 		switch {
 		case strings.Contains(one, "://"): // might contain a token
-			return nil, fmt.Errorf("%w: a URL in a list of addresses; the list of a URL is %s[TOKEN@]HOST:PORT,HOST:PORT", ErrInvalid, scheme)
+			return nil, fmt.Errorf("%w: a URL in a list of addresses; as a URL, write the list as %s[TOKEN@]HOST:PORT,HOST:PORT", ErrInvalid, scheme)
 		case one == "" && len(list) > 1:
-			return nil, fmt.Errorf("%w: address %q has nothing between two commas", ErrInvalid, s)
+			return nil, fmt.Errorf("%w: address %q has an empty entry", ErrInvalid, s)
 		}
 		a, err := parseAddress(one)
 		if err != nil {

@@ -40,14 +40,14 @@ func ParseURL(s string) (addr string, opt *Options, err error) {
 	addr = u.Host + others
 	switch path := strings.TrimSuffix(u.Path, "/"); {
 	case path != "" && addr != "":
-		return addr, opt, fmt.Errorf("%w: a path behind the host; a unix socket is %s/PATH", ErrInvalid, scheme)
+		return addr, opt, fmt.Errorf("%w: a path after the host; for a Unix socket, use %s/PATH", ErrInvalid, scheme)
 	case path != "":
 		addr = "unix:" + path
 	}
 	if u.User != nil {
 		opt.Token = u.User.Username()
 		if _, more := u.User.Password(); more {
-			return addr, opt, fmt.Errorf("%w: a colon before the host; a token is alone there", ErrInvalid)
+			return addr, opt, fmt.Errorf("%w: a colon in the part before the host, which can only be a token", ErrInvalid)
 		}
 	}
 	opt.TLS, err = tlsOf(u.Query())

@@ -43,7 +43,7 @@ func TestCheckRemove(t *testing.T) {
 			t.Errorf("remove %d of %v: %v", c.id, c.cluster.Members, err)
 		}
 	}
-	const want = "member 1 was not removed: without it, 2 of the 4 remaining voters can acknowledge changes, which is no majority, and the cluster would stop; " +
+	const want = "member 1 was not removed: without it, 2 of the 4 remaining voters can acknowledge changes, which is not a majority, and the cluster would stop; " +
 		"repair, replace or remove member 4 at host:1 and member 5 at host:1 first (--force removes member 1 regardless)"
 	if err := of(true, true, true, false, false).CheckRemove(1); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -71,7 +71,7 @@ func TestProblems(t *testing.T) {
 		{Cluster{Since: 90, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.Refuses = "too old" })}},
 			[]string{"bad: no leader for 1m30s", "bad: member 2 at host:1 refuses this member: too old"}},
 		{Cluster{Leader: 1, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, silent), member(3, Voter, never)}}, []string{
-			"bad: the leader does not hear a majority",
+			"bad: the leader cannot reach a majority",
 			"bad: member 2 at host:1 cannot be reached for 5m20s",
 			"bad: member 3 at host:1 cannot be reached",
 		}},
@@ -100,7 +100,7 @@ func TestProblems(t *testing.T) {
 			member(2, Voter, func(m *ClusterMember) { m.CatchingUp, m.Progress = true, &Progress{Lag: 27001} }),
 			member(3, Voter, func(m *ClusterMember) { m.CatchingUp, m.Received = true, 350<<20 }),
 		}}, []string{
-			"bad: member 1 at host:1 is in trouble: cannot write its journal: no space left on device",
+			"bad: member 1 at host:1 has a problem:  cannot write its journal: no space left on device",
 			"bad: member 2 at host:1 is catching up: it lacks 27001 entries",
 			"bad: member 3 at host:1 is catching up: it has received 350 MiB of the queue",
 			"bad: a majority of the members is full, failing or catching up: puts can fail or wait",

@@ -15,7 +15,7 @@ type wantError string
 
 const (
 	errNotString  wantError = "a string"
-	errNotUnicode wantError = "text in Unicode: a body of other bytes can be sent as body_base64"
+	errNotUnicode wantError = "Unicode text; send a body of other bytes as body_base64"
 )
 
 // Error implements error.

@@ -65,7 +65,7 @@ func TestTop(t *testing.T) {
 			terminal.wait(`delete all ready jobs of mail, 2 now\? y/n`)
 			terminal.press("y")
 			if program == "beanstalkd" {
-				terminal.wait(`only a beanpole can clear a tube`)
+				terminal.wait(`only a beanpole server can clear a tube`)
 			} else {
 				terminal.wait(`ready jobs of mail that were deleted: 2`)
 			}

@@ -14,7 +14,7 @@ type Pattern []string
 // truncated file does not match every tube: only "*" does.
 func NewPattern(globs []string) (Pattern, error) {
 	if len(globs) == 0 {
-		return nil, errors.New(`it has no tubes ("*" is every tube)`)
+		return nil, errors.New(`no tubes; use "*" for every tube`)
 	}
 	return slices.Clone(globs), nil
 }

@@ -121,7 +121,7 @@ func (p *Policy) add(c *IdentityConfig, id *Identity) error {
 func enter[K comparable](m map[K]*Identity, keys []K, id *Identity, what string) error {
 	for _, k := range keys {
 		if other := m[k]; other != nil && other != id {
-			return fmt.Errorf("it has %s of identity %q", what, other.name)
+			return fmt.Errorf("it shares %s with identity %q", what, other.name)
 		}
 		m[k] = id
 	}

@@ -200,17 +200,17 @@ func TestNoRules(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	token := []Hash{hash(t, mailToken)}
 	for want, c := range map[string]Config{
-		"identity 1: want a name":                 {Identities: []IdentityConfig{{Tokens: token}}},
-		`not "*"`:                                 {Identities: []IdentityConfig{{Name: "*", Tokens: token}}},
-		`identity "a" is defined twice`:           {Identities: []IdentityConfig{{Name: "a", Tokens: token}, {Name: "a", Tokens: token}}},
-		`identity "a": no credentials`:            {Identities: []IdentityConfig{{Name: "a"}}},
-		`"b": it has a token of identity "a"`:     {Identities: []IdentityConfig{{Name: "a", Tokens: token}, {Name: "b", Tokens: token}}},
-		`it has a unix user of identity "a"`:      {Identities: []IdentityConfig{{Name: "a", UnixUsers: []uint32{7}}, {Name: "b", UnixUsers: []uint32{7}}}},
-		`the network 10.0.0.0/8 of identity "a"`:  {Identities: []IdentityConfig{{Name: "a", Networks: prefixes("10.0.0.0/8")}, {Name: "b", Networks: prefixes("10.1.1.1/8")}}},
-		`rule 1: unknown identity "x"`:            {Rules: []RuleConfig{{Identities: []string{"x"}, Tubes: []string{"*"}, Rights: rights.All}}},
-		`rule 1: it has no tubes ("*" is every t`: {Rules: []RuleConfig{{Identities: []string{"*"}, Rights: rights.All}}},
-		`rule 1: no rights; list at least one`:    {Rules: []RuleConfig{{Identities: []string{"*"}}}},
-		`rule 1: no identities; use "*" for ev`:   {Rules: []RuleConfig{{Rights: rights.All}}},
+		"identity 1: want a name":                  {Identities: []IdentityConfig{{Tokens: token}}},
+		`not "*"`:                                  {Identities: []IdentityConfig{{Name: "*", Tokens: token}}},
+		`identity "a" is defined twice`:            {Identities: []IdentityConfig{{Name: "a", Tokens: token}, {Name: "a", Tokens: token}}},
+		`identity "a": no credentials`:             {Identities: []IdentityConfig{{Name: "a"}}},
+		`"b": it shares a token with identity "a"`: {Identities: []IdentityConfig{{Name: "a", Tokens: token}, {Name: "b", Tokens: token}}},
+		`it shares a unix user with identity "a"`:  {Identities: []IdentityConfig{{Name: "a", UnixUsers: []uint32{7}}, {Name: "b", UnixUsers: []uint32{7}}}},
+		`the network 10.0.0.0/8 with identity "a"`: {Identities: []IdentityConfig{{Name: "a", Networks: prefixes("10.0.0.0/8")}, {Name: "b", Networks: prefixes("10.1.1.1/8")}}},
+		`rule 1: unknown identity "x"`:             {Rules: []RuleConfig{{Identities: []string{"x"}, Tubes: []string{"*"}, Rights: rights.All}}},
+		`rule 1: no tubes; use "*" for every t`:    {Rules: []RuleConfig{{Identities: []string{"*"}, Rights: rights.All}}},
+		`rule 1: no rights; list at least one`:     {Rules: []RuleConfig{{Identities: []string{"*"}}}},
+		`rule 1: no identities; use "*" for ev`:    {Rules: []RuleConfig{{Rights: rights.All}}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)

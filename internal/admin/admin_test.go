@@ -234,7 +234,7 @@ func TestHealth(t *testing.T) {
 		{func() { journal = server.JournalStats{} }, 200, "ok\n"},
 		{func() { counts.Full = true }, 200, "ok\nwarning: too many connections: new clients wait (max-connections 7)\n"},
 		{func() { counts.Full, ends = false, []string{"the certificate tls.crt ends"} }, 200, "ok\nwarning: the certificate tls.crt ends\n"},
-		{func() { b.Call(func(e *engine.Engine, _ int64) { e.Drain() }) }, 503, "draining: no new jobs are taken\n"},
+		{func() { b.Call(func(e *engine.Engine, _ int64) { e.Drain() }) }, 503, "draining: rejecting new jobs\n"},
 	} {
 		step.do()
 		if code, body := get(t, h, "/readyz", ""); code != step.ready || body != step.body {

@@ -196,7 +196,7 @@ func (m metrics) queue(s *snapshot) {
 	}
 	m.counters("policy_events_total", "Total actions of policies: exhausted and expired jobs by setting, delayed retries (retry-delay), actions without disk space (skipped), exhausted jobs that the dead tube refused (dead-tube), duplicate puts (unique), and puts without a key (no-key).", "event", events)
 	r := s.schedules
-	m.counters("schedule_runs_total", "Total runs of schedules: with a job (put), missed, skipped because the last job was not over, and attempts whose job was rejected (refused).", "result", map[string]uint64{"put": r.Runs, "missed": r.Missed, "skipped": r.Skipped, "refused": r.Refused})
+	m.counters("schedule_runs_total", "Total runs of schedules: with a job (put), missed, skipped because the previous job was not finished, and attempts whose job was rejected (refused).", "result", map[string]uint64{"put": r.Runs, "missed": r.Missed, "skipped": r.Skipped, "refused": r.Refused})
 	m.gauge("unique_keys", "Number of jobs that block duplicates.", float64(s.keys))
 	m.gauge("unique_indexing", "1 while the server indexes existing jobs after a change of unique; until then, duplicates of them are accepted.", bit(!s.keysWhole))
 	m.histogram("turn_seconds", "Duration of turns, in which the server executes commands and writes them to the journal.", &s.turns.Length, workTimes)

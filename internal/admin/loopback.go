@@ -20,7 +20,7 @@ func onLoopback(h http.Handler, hosts []string) http.Handler {
 		name := hostOf(r.Host)
 		named := func(host string) bool { return strings.EqualFold(host, name) }
 		if local != nil && local.IP.IsLoopback() && !isLoopback(name) && !slices.ContainsFunc(hosts, named) {
-			why := fmt.Sprintf("the host %q is not served on loopback: ask for localhost, or add the name to admin-host", r.Host)
+			why := fmt.Sprintf("the host %q is not served on loopback: use localhost, or add the name to admin-host", r.Host)
 			api.Problem(http.StatusMisdirectedRequest, why).ServeHTTP(w, r)
 			return
 		}

@@ -102,7 +102,7 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 // journal.
 func (w *watcher) notReady(e *engine.Engine, journal server.JournalStats) (why string) {
 	if e.IsDraining() {
-		return "draining: no new jobs are taken"
+		return "draining: rejecting new jobs"
 	}
 	if w.opt.NotReady != nil {
 		why = w.opt.NotReady()

@@ -28,9 +28,9 @@ func Explain(dir string, err error) error {
 	_, mixed := errors.AsType[*journal.MixedError](err)
 	switch {
 	case mixed && IsMember(dir):
-		hint = " (nothing was changed; this is a member of a cluster, which takes nothing over: move those files to a directory of their own)"
+		hint = " (nothing was changed; this is a cluster member, which imports no files: move those files to another directory)"
 	case mixed:
-		hint = " (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, start a second server " +
+		hint = " (nothing was changed; to keep the jobs of both, move those files to another directory, THERE, start a second server " +
 			"with 'beanpole -b THERE -p PORT', and run 'beanpole export --addr :PORT | beanpole import')"
 	case errors.Is(err, journal.ErrOfMember):
 		hint = fmt.Sprintf(", and %s is gone (nothing was changed; %s)", filepath.Join(dir, "cluster"), directory.Save(dir))
@@ -41,7 +41,7 @@ func Explain(dir string, err error) error {
 	case errors.Is(err, vfs.ErrLocked):
 		hint = " (another beanpole or beanstalkd uses this directory; stop it, or choose another)"
 	case errors.Is(err, fs.ErrNotExist) && isThere(dir):
-		hint = " (a link to nothing? nothing was changed; move it away)"
+		hint = " (perhaps a dangling link; nothing was changed; move it away)"
 	case errors.Is(err, fs.ErrNotExist):
 		hint = " (the directory must exist and belong to the user that the server runs as)"
 	case errors.Is(err, fs.ErrPermission):
@@ -49,7 +49,7 @@ func Explain(dir string, err error) error {
 	case errors.Is(err, syscall.ENOTDIR):
 		hint = " (it must be a directory)"
 	case errors.Is(err, syscall.ENOSPC):
-		hint = " (make room on the disk)"
+		hint = " (free disk space)"
 	case errors.Is(err, vfs.ErrNotRegular):
 		hint = " (nothing was changed; move it away)"
 	}

@@ -35,7 +35,7 @@ func LockOwner(dir string) (string, error) {
 	case lock.Type == syscall.F_UNLCK:
 		return "", nil
 	case lock.Pid <= 0:
-		return "a process of another container", nil
+		return "a process in another container", nil
 	}
 	return fmt.Sprintf("process %d", lock.Pid), nil
 }

@@ -358,9 +358,9 @@ func TestRefused(t *testing.T) {
 		{"POST", "/tubes/mail/jobs", `{}`, 400, "want one of body and body_base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":"a","body_base64":""}`, 400, "want one of body and body_base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":1}`, 400, "body: want a string"},
-		{"POST", "/tubes/mail/jobs", "{\"body\":\"caf\xe9\"}", 400, "body: want text in Unicode"},
-		{"POST", "/tubes/mail/jobs", `{"body":"\ud800"}`, 400, "body: want text in Unicode"},
-		{"POST", "/tubes/mail/jobs", `{"body":"\ufffd\\ufffd\udc00"}`, 400, "body: want text in Unicode"},
+		{"POST", "/tubes/mail/jobs", "{\"body\":\"caf\xe9\"}", 400, "body: want Unicode text"},
+		{"POST", "/tubes/mail/jobs", `{"body":"\ud800"}`, 400, "body: want Unicode text"},
+		{"POST", "/tubes/mail/jobs", `{"body":"\ufffd\\ufffd\udc00"}`, 400, "body: want Unicode text"},
 		{"POST", "/tubes/mail/jobs", `{"body_base64":"%"}`, 400, "body_base64: want base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":"12345678901"}`, 413, "the body is too large: the maximum is 10 bytes"},
 		{"POST", "/tubes/mail/jobs", `{"body":"` + strings.Repeat("x", 70000) + `"}`, 413, "the body is too large: the maximum is"},
@@ -399,8 +399,8 @@ func TestTubeSegment(t *testing.T) {
 	}
 }
 
-// After wrong tokens the API refuses further guesses for a while, but not requests with a
-// valid token.
+// After several wrong tokens, the API refuses further guesses for a while, but still
+// accepts requests with a valid token.
 func TestGuesses(t *testing.T) {
 	known := rightsPolicy(t)
 	r := start(t, Options{Identify: func(h *http.Request) (*access.Identity, bool) {
@@ -429,7 +429,7 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// A long response is compressed if the client accepts that.
+// A long response is compressed if the client accepts compression.
 func TestCompressed(t *testing.T) {
 	r := start(t, Options{})
 	for i := range 100 {

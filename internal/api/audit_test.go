@@ -146,7 +146,7 @@ func TestJournalFails(t *testing.T) {
 		o      engine.Outcome
 		status int
 		detail string
-	}{{engine.Failed, 503, "the journal cannot be written"}, {engine.OutOfMemory, 507, "no room"}} {
+	}{{engine.Failed, 503, "the journal cannot be written"}, {engine.OutOfMemory, 507, "no space"}} {
 		refuse = test.o
 		for _, do := range []struct{ path, body string }{
 			{"/tubes/mail/jobs", `{"body":""}`},

@@ -290,7 +290,7 @@ func TestTaskFails(t *testing.T) {
 	if task.Status != "failed" || task.Done != 2 || !strings.Contains(task.Problem, "a limit is reached") {
 		t.Errorf("%+v", task)
 	}
-	if line := r.lastLine(); !strings.Contains(line, "count=2") || !strings.Contains(line, `result="no room`) {
+	if line := r.lastLine(); !strings.Contains(line, "count=2") || !strings.Contains(line, `result="no space`) {
 		t.Error(line)
 	}
 	r.want(507, "POST", "/tubes/small/jobs", `{"body":""}`, nil)

@@ -193,7 +193,7 @@ func TestClusterFindings(t *testing.T) {
 		{admin.Cluster{Leader: 1, Quorum: true, Members: []admin.ClusterMember{up(1, "leader", "1"), up(2, "voter", "1")}}, nil, nil},
 		{admin.Cluster{Members: []admin.ClusterMember{up(1, "voter", "1")}}, nil, []string{"bad no leader"}},
 		{admin.Cluster{Leader: 1, Members: []admin.ClusterMember{up(1, "leader", "1"), {ID: 2, Role: "voter"}, {ID: 3, Role: "voter"}}}, nil,
-			[]string{"bad the leader does not hear a majority", "bad member 2 at  cannot be reached", "bad member 3"}},
+			[]string{"bad the leader cannot reach a majority", "bad member 2 at  cannot be reached", "bad member 3"}},
 		{admin.Cluster{Leader: 1, Quorum: true, Members: []admin.ClusterMember{up(1, "leader", "1"), up(2, "voter", "2"), up(3, "voter", "2"), up(4, "voter", ""), {ID: 5, Role: "voter"}, {ID: 6, Role: "learner"}}}, nil,
 			[]string{"bad member 5 at  cannot be reached", "bad the cluster survives the loss of 1 member", "warning member 6 at  is a learner", "warning the members run different versions: 1, 2"}},
 		{admin.Cluster{}, errors.New("closed"), []string{"bad this member cannot get the state of the cluster: closed"}},

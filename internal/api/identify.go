@@ -24,7 +24,7 @@ func Unknown(r *http.Request, guesses *access.Guesses) *admin.Problem {
 	if r.Header.Get("Authorization") != "" && guesses.Wrong(time.Now(), addressOf(r)) {
 		return problemf(http.StatusTooManyRequests, "too many unknown tokens: wait a minute").After(time.Minute)
 	}
-	return problemf(http.StatusUnauthorized, "authentication required: send a known token, Authorization: Bearer TOKEN")
+	return problemf(http.StatusUnauthorized, "authentication required: send a valid token, Authorization: Bearer TOKEN")
 }
 
 // credentials returns all parts of a request that can identify the client.

@@ -45,7 +45,7 @@ func regexpMatch(text string, sum *int) (bodyMatch, error) {
 	program, _ := syntax.Compile(parsed.Simplify())
 	size := len(program.Inst)
 	if *sum += size; *sum > largestProgram {
-		return nil, badRequest("regexp: the query has %d instructions in regular expressions; want %d or fewer: repeat less", *sum, largestProgram)
+		return nil, badRequest("regexp: the query has %d instructions in regular expressions; want %d or fewer: use fewer repetitions", *sum, largestProgram)
 	}
 	prefix, isAll := re.LiteralPrefix()
 	return func(body []byte, rd *reading) bool {

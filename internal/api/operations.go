@@ -114,7 +114,7 @@ var operations = sync.OnceValue(func() []*operation {
 		declare(row{ID: "transferLead", Route: "POST /cluster/transfer", Tag: "server", Needs: manageEverywhere, Local: true, Problems: []int{404, 503},
 			Success: "The member leads."}, (*request).transferLead),
 		declare(row{ID: "getServer", Route: "GET /server", Tag: "server", Needs: manageEverywhere, Local: true, Success: "The configuration."}, (*request).getServer),
-		declare(row{ID: "drain", Route: "POST /drain", Tag: "server", Needs: manageEverywhere, Success: "The server drains."}, (*request).drain),
+		declare(row{ID: "drain", Route: "POST /drain", Tag: "server", Needs: manageEverywhere, Success: "The server is draining."}, (*request).drain),
 		declare(row{ID: "undrain", Route: "POST /undrain", Tag: "server", Needs: manageEverywhere, Success: "The server accepts jobs."}, (*request).undrain),
 		declare(row{ID: "getJournal", Route: "GET /journal", Tag: "server", Needs: peekEverywhere, Type: "application/x-tar", Local: true,
 			Success: "The archive."}, (*request).getJournal),

@@ -26,7 +26,7 @@ func badRequest(format string, args ...any) *problem {
 func writeProblem(w http.ResponseWriter, err error) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {
-		panic(fmt.Sprintf("api: %v is no problem", err))
+		panic(fmt.Sprintf("api: %v is not a problem", err))
 	}
 	if p.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
@@ -48,7 +48,7 @@ func Problem(status int, detail string) http.Handler {
 // problem names the limits that refused the change.
 func outcomeIn(e *engine.Engine, o engine.Outcome) error {
 	if limits := e.RefusedInTurn(); o == engine.OutOfMemory && len(limits) > 0 {
-		return problemf(http.StatusInsufficientStorage, "no room: the limit %s is reached", strings.Join(limits, " and "))
+		return problemf(http.StatusInsufficientStorage, "no space: the limit %s is reached", strings.Join(limits, " and "))
 	}
 	return outcomeProblem(o)
 }
@@ -61,7 +61,7 @@ func outcomeProblem(o engine.Outcome) error {
 	case engine.Draining:
 		return problemf(http.StatusServiceUnavailable, "the server is draining and rejects new jobs")
 	case engine.OutOfMemory:
-		return problemf(http.StatusInsufficientStorage, "no room: a limit is reached, or the disk of the journal is full")
+		return problemf(http.StatusInsufficientStorage, "no space: a limit is reached, or the journal's disk is full")
 	case engine.TooBig:
 		return problemf(http.StatusRequestEntityTooLarge, "the job is larger than max-memory or the limit of its tube")
 	case engine.Failed:

@@ -166,8 +166,8 @@ func (r *rig) everything() string {
 	return string(text)
 }
 
-// A client with rights on some tubes sees only those, and bodies only with the right
-// peek.
+// A client with rights on some tubes sees only those, and sees bodies only with the peek
+// right.
 func TestPartlyVisible(t *testing.T) {
 	known := rightsPolicy(t)
 	var who *access.Identity
@@ -215,7 +215,7 @@ func TestPartlyVisible(t *testing.T) {
 	if code, _ := r.send(h, ""); code != 401 {
 		t.Errorf("without an identity: %d", code)
 	}
-	for _, want := range []string{`identity="stats mail" refused=getJob`, `identity="" refused="getStats without a token that is known"`} {
+	for _, want := range []string{`identity="stats mail" refused=getJob`, `identity="" refused="getStats without a valid token"`} {
 		if !strings.Contains(refusals.String(), `msg="a client was refused" client=192.0.2.1:1234 `+want) {
 			t.Errorf("the log has no line %s:\n%s", want, &refusals)
 		}

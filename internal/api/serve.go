@@ -57,7 +57,7 @@ func (r *request) identified(h *http.Request) (out any, err error) {
 		r.caller.Identity, known = r.api.opt.Identify(h)
 	}
 	if !known {
-		r.api.opt.Server.Refused(r.caller.Address, "", r.op.ID+" without a token that is known")
+		r.api.opt.Server.Refused(r.caller.Address, "", r.op.ID+" without a valid token")
 		return nil, Unknown(h, &r.api.guesses)
 	}
 	return r.run()

@@ -49,7 +49,7 @@ func TestWrongCommandLine(t *testing.T) {
 		{"cluster init DIR", `--listen is required: the address at which other members reach this one`},
 		{"cluster init DIR --listen nowhere", `--listen: `},
 		{"cluster join DIR 10.0.0.1:11400 --listen 10.0.0.2:11400", `--join-token-file is required; create a token with 'beanpole cluster join-token DIR'`},
-		{"cluster status --offline", `--offline wants a directory, and not -a ADDR`},
+		{"cluster status --offline", `--offline requires a directory, not -a ADDR`},
 		{"cluster status DIR -a :11300", `want one directory, or -a ADDR`},
 		{"cluster recover DIR", `add --force-new-cluster`},
 		{"--config ", `invalid argument "" for "--config" flag: want the path of a file`},

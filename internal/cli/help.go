@@ -34,7 +34,7 @@ const connectionLong = `Options for the server that a command uses, after the co
   beanpole tubes --addr queue.example.com:11300 --token-file token
 
 Commands for one job or tube use the beanstalk protocol at --addr. Commands for lists,
-patterns or many jobs use the admin API of a beanpole. Such a command finds the API of a
+patterns or many jobs use the admin API of a beanpole server. Such a command finds the API of a
 server on this machine by the port in --addr. For another server, give --admin.`
 
 const environmentLong = `Environment variables, files and exit codes.
@@ -55,7 +55,7 @@ Files:
   /usr/share/doc/beanpole      documentation
 
 Exit codes:
-  0    success; a signal has stopped the server
+  0    success, including a server that a signal stopped
   1    failure; the line on standard error has the reason
   2    not found: no such job or tube, or no job in time
   3    no connection to the server
@@ -66,7 +66,7 @@ Exit codes:
   33   the user of -u does not exist
   34   the server cannot switch to the user of -u
   111  the server cannot open a socket
-  130  a signal has interrupted the command`
+  130  a signal interrupted the command`
 
 // connectionTopic is the help topic with the connection options of all commands.
 const connectionTopic = "connection"

@@ -38,7 +38,7 @@ func TestLost(t *testing.T) {
 			must(t, err)
 			must(t, log.Cut(raftlog.Position{Index: 7, Term: 2}))
 			must(t, errors.Join(log.Sync(), log.Close()))
-		}, "the journal ends with entry 0, but the cluster's log begins after entry 7"},
+		}, "the journal ends with entry 0, but the cluster's log starts after entry 7"},
 		"journal of a single server": {func(t *testing.T, fs *memfs.FS) {
 			j := journal.New(journal.Options{})
 			_, err := j.Open(fs, dir, engine.New(engine.Options{Logged: true}))
@@ -51,7 +51,7 @@ func TestLost(t *testing.T) {
 					must(t, fs.Remove(filepath.Join(dir, name)))
 				}
 			}
-		}, "the journal ends with entry 0, but the cluster's log begins after entry 1"},
+		}, "the journal ends with entry 0, but the cluster's log starts after entry 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs := emptyDisk()

@@ -179,7 +179,7 @@ func (d *disk) makeRoom() {
 		err = errors.Join(err, log.Recover(), log.Prepare())
 	}
 	if err != nil {
-		d.m.opt.Logger.Debug("no room yet for the cluster's log", "cut", index, "err", err)
+		d.m.opt.Logger.Debug("no disk space yet for the cluster's log", "cut", index, "err", err)
 	}
 }
 

@@ -43,7 +43,7 @@ func logIsGone(dir string) error {
 // journalIsBehind returns the error for a journal that lacks entries that were removed
 // from the log.
 func journalIsBehind(applied, cut raftlog.Position) error {
-	return fmt.Errorf("%w: the journal ends with entry %d, but the cluster's log begins after entry %d", ErrDamaged, applied.Index, cut.Index)
+	return fmt.Errorf("%w: the journal ends with entry %d, but the cluster's log starts after entry %d", ErrDamaged, applied.Index, cut.Index)
 }
 
 // Inspect reads a member's directory without changing it. If a server uses the directory,

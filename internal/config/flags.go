@@ -74,8 +74,8 @@ func (opt *Options) defineQueueLimits(fs *pflag.FlagSet) {
 }
 
 func (opt *Options) defineJournal(fs *pflag.FlagSet) {
-	define(fs, "journal", "b", as(&opt.Journal.Dir, parseDir, unlessEmpty), "store jobs in `DIR`, which must exist; files of\n"+
-		"beanstalkd in it are imported (default memory only)")
+	define(fs, "journal", "b", as(&opt.Journal.Dir, parseDir, unlessEmpty), "store jobs in `DIR`, which must exist;\n"+
+		"beanstalkd files in it are imported (default memory only)")
 	define(fs, "fsync-interval", "f", as(&opt.Journal.Fsync, parseMillis, showFsync), "sync at most every `MS` milliseconds, after the reply; 0\n"+
 		"syncs before each reply (default 0)")
 	define(fs, "no-fsync", "F", &setting{set: opt.setNoFsync, value: opt.showNoFsync, isSwitch: true}, "never sync; the operating system decides when to write")

@@ -70,7 +70,7 @@ func (s *OtherServer) locate() error {
 		}
 	case "https":
 	default:
-		return fmt.Errorf("address %q: unsupported scheme %q: want http or https, the admin listener of a beanpole", s.Address, u.Scheme)
+		return fmt.Errorf("address %q: unsupported scheme %q: want http or https, the admin listener of a beanpole server", s.Address, u.Scheme)
 	}
 	s.URL = u.Scheme + "://" + net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), adminsocket.DefaultPort))
 	return nil

@@ -75,7 +75,7 @@ var actions = map[string]action{
 	"copy-job": {Verb: "Copy", on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", route: "POST /jobs/{job}/copy", in: admin.CopyJob{},
 		Means: "This creates a new job with the same body. The original stays unchanged."},
 	"move-job":    {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", route: "POST /jobs/{job}/move", in: admin.MoveJob{}},
-	"cancel-task": {Verb: "Stop", on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, Means: "Changes that it has made stay."},
+	"cancel-task": {Verb: "Stop", on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, Means: "The changes that it has made remain."},
 	"close-connection": {Verb: "Close", on: aConnection, Danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{},
 		Means: "Held jobs become ready again. Clients can reconnect."},
 	"run-schedule": {Verb: "Run", on: aSchedule, done: "has put its job", route: "POST /schedules/{schedule}/run", in: admin.OfSchedule{},

@@ -87,7 +87,7 @@ func edit(r *request) (*page, error) {
 func (v *editView) edited(form url.Values) ([]byte, error) {
 	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers end lines with CRLF
 	if form.Get("was") != v.Was {
-		return nil, fmt.Errorf("another user has changed the body; to replace that body by your text below, save again")
+		return nil, fmt.Errorf("another user has changed the body; to replace that body with your text below, save again")
 	}
 	if v.As == "base64" {
 		body, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))

@@ -58,7 +58,7 @@ func TestEdit(t *testing.T) {
 	if page := edit(422, url.Values{"was": {was}, "text": {`{"a":`}}); !strings.Contains(page, `{&#34;a&#34;:</textarea>`) || !strings.Contains(page, "Not JSON: line 1, column 5: unexpected end") {
 		t.Error(page)
 	}
-	if page := edit(422, url.Values{"was": {was}, "text": {strings.Replace(text, `"to"`, `"from"`, 1)}}); !strings.Contains(page, "you can change values, but no keys") {
+	if page := edit(422, url.Values{"was": {was}, "text": {strings.Replace(text, `"to"`, `"from"`, 1)}}); !strings.Contains(page, "you can change values, but not keys") {
 		t.Error(page)
 	}
 	if page := edit(422, url.Values{"was": {"another"}, "text": {text}}); !strings.Contains(page, "Another user has changed the body") || field(page, "was") != was {

@@ -9,7 +9,7 @@ import (
 
 // ErrMemory is the reason for ending the connection with the largest buffers when the
 // buffers of all clients exceed the limit.
-var ErrMemory = errors.New("the buffers of all clients take too much memory, and it held the most")
+var ErrMemory = errors.New("the buffers of all clients use too much memory, and it used the most")
 
 // leastHeld is the buffer size, in bytes, from which Memory tracks a conversation.
 const leastHeld = 4 << 10

@@ -157,7 +157,7 @@ func (a *adminServer) serve(l listening, served net.Listener, log *slog.Logger) 
 
 // starting returns the handler that is used until the queue is loaded.
 func starting() http.Handler {
-	const why = "the server starts: the journal is being read"
+	const why = "the server is starting: reading the journal"
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusServiceUnavailable) })

@@ -41,9 +41,9 @@ func certificateWarnings(all []certs.Expiry, now time.Time) []string {
 	for _, e := range all {
 		switch end := e.End.UTC().Format("2006-01-02 15:04 MST"); {
 		case !now.Before(e.End):
-			warnings = append(warnings, fmt.Sprintf("the certificate %s has ended, on %s: clients refuse it", e.File, end))
+			warnings = append(warnings, fmt.Sprintf("the certificate %s expired on %s: clients refuse it", e.File, end))
 		case e.Soon(now):
-			warnings = append(warnings, fmt.Sprintf("the certificate %s ends soon, on %s", e.File, end))
+			warnings = append(warnings, fmt.Sprintf("the certificate %s expires soon, on %s", e.File, end))
 		}
 	}
 	return warnings

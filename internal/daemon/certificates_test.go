@@ -24,10 +24,10 @@ func TestCertificateWarnings(t *testing.T) {
 		want  []string
 	}{
 		{75 * day, nil},
-		{77 * day, []string{"quarter.crt ends soon, on 2001-12-08"}},
-		{86 * day, []string{"quarter.crt ends soon", "week.crt ends soon"}},
-		{87 * day, []string{"quarter.crt ends soon", "week.crt has ended"}},
-		{90 * day, []string{"quarter.crt has ended", "week.crt has ended"}},
+		{77 * day, []string{"quarter.crt expires soon, on 2001-12-08"}},
+		{86 * day, []string{"quarter.crt expires soon", "week.crt expires soon"}},
+		{87 * day, []string{"quarter.crt expires soon", "week.crt expired"}},
+		{90 * day, []string{"quarter.crt expired", "week.crt expired"}},
 	} {
 		got := certificateWarnings(all, begin.Add(step.after))
 		if !slices.EqualFunc(got, step.want, strings.Contains) {

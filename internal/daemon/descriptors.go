@@ -54,7 +54,7 @@ func fitConnections(asked, own int, log *slog.Logger) int {
 	if asked == server.DefaultMaxConns {
 		level = slog.LevelInfo // as on most developers' machines
 	}
-	log.Log(context.Background(), level, "the limit of open files leaves room for fewer connections", "open-files", open, "max-connections", asked, "connections", fit)
+	log.Log(context.Background(), level, "the limit of open files allows fewer connections", "open-files", open, "max-connections", asked, "connections", fit)
 	return fit
 }
 

@@ -71,7 +71,7 @@ func TestCheckServers(t *testing.T) {
 func TestCertificateEndsSoon(t *testing.T) {
 	cert, key := localca.New(t).Issue("soon", time.Now().Add(10*time.Minute))
 	text := fmt.Sprintf("[[listener]]\naddress = '127.0.0.1:0'\ntls-cert = %q\ntls-key = %q\n", cert, key)
-	const warning = "soon.crt ends soon, on "
+	const warning = "soon.crt expires soon, on "
 	if said, err := check(t, text); err != nil || !strings.Contains(said, "warning: the certificate ") || !strings.Contains(said, warning) {
 		t.Errorf("%s, %v", said, err)
 	}

@@ -56,7 +56,7 @@ func openQueue(p *plan) (*queue, error) {
 	}
 	if opt.Member {
 		return nil, exit.WithCode(exit.Journal, fmt.Errorf("directory %[1]s does not belong to a cluster member, but --cluster (cluster = true, BEANPOLE_CLUSTER) is set; is its disk mounted? "+
-			"(if it is lost: 'beanpole cluster remove' the old member at another one, and 'beanpole cluster join %[1]s'; the first member is made by 'beanpole cluster init %[1]s')", opt.Dir))
+			"(if it is lost: 'beanpole cluster remove' the old member on another member, and 'beanpole cluster join %[1]s'; 'beanpole cluster init %[1]s' creates the first member)", opt.Dir))
 	}
 	j := journal.New(jopt)
 	eopt.Logged, eopt.Admit = true, j.Admit

@@ -328,7 +328,7 @@ func TestNoStart(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"-p", "0", "-l", "192.0.2.1"}, 111, "(no network interface of this machine has that address; -l 0.0.0.0 takes all)"},
+		{[]string{"-p", "0", "-l", "192.0.2.1"}, 111, "(no network interface of this machine has that address; -l 0.0.0.0 listens on all)"},
 		{[]string{"-p", "0", "--admin", "192.0.2.1:80"}, 111, "--admin: listen on 192.0.2.1:80"},
 		{[]string{"-p", "0", "--require-auth"}, 5, "require-auth needs an "},
 		{[]string{"-p", "0", "--tls-cert", "x"}, 5, "TLS needs both tls-cert and tls-key"},

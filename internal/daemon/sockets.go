@@ -30,7 +30,7 @@ func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 	opt, endpoints, log := p.opt, p.endpoints, p.log
 	if files := activation.Files(true); len(files) > 0 {
 		if len(opt.Listen) > 0 || opt.Port != server.DefaultPort || len(opt.Tables.Listeners) > 0 {
-			log.Warn("options -l and -p are ignored, and the listeners of the configuration: the service manager passes the sockets", "sockets", len(files))
+			log.Warn("ignoring options -l and -p, and the configured listeners: the service manager passes the sockets", "sockets", len(files))
 		}
 		for _, e := range endpoints {
 			if !reflect.DeepEqual(e.Terms, opt.Terms) {
@@ -78,9 +78,9 @@ func hint(err error) string {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return " (if another beanstalkd or beanpole is running, choose a port with -p or an address with -l)"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return " (no network interface of this machine has that address; -l 0.0.0.0 takes all)"
+		return " (no network interface of this machine has that address; -l 0.0.0.0 listens on all)"
 	case errors.Is(err, syscall.EROFS):
-		return " (the package's unit lets the server make sockets in /run/beanpole only)"
+		return " (the package's unit allows the server to create sockets only in /run/beanpole)"
 	case errors.Is(err, syscall.EACCES):
 		return " (start as root and add -u USER, or choose another place)"
 	}

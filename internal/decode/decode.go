@@ -108,7 +108,7 @@ func structured(body []byte) (views []View) {
 		}
 		if inside, ok := withInside(text, 0, newBudget()); ok {
 			if opened, ok := fromJSON(inside); ok {
-				views = append(views, View{name + "-opened", "Opened", "PHP, JSON and base64 inside of strings are shown opened", opened})
+				views = append(views, View{name + "-opened", "Opened", "PHP, JSON and base64 inside strings are decoded", opened})
 			}
 		}
 		views = append(views, View{name, title, "", tokens})

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrShape means that an edited body cannot be encoded again.
-var ErrShape = errors.New("PHP data: you can change values, but no keys and no types")
+var ErrShape = errors.New("PHP data: you can change values, but not keys or types")
 
 // Edit returns a body as editable text, and its format. Encodings are removed. The format
 // is JSON, including PHP's serialize and structures inside strings, or text. ok is false

@@ -166,9 +166,9 @@ func (s *Store) flush(end bool) {
 	}
 	switch {
 	case failed != nil && !s.failing:
-		s.opt.Log.Warn("cannot write the history; it is in memory", "directory", s.opt.Dir, "err", failed)
+		s.opt.Log.Warn("cannot write the history; keeping it in memory", "directory", s.opt.Dir, "err", failed)
 	case failed == nil && s.failing:
-		s.opt.Log.Info("history is written again", "directory", s.opt.Dir)
+		s.opt.Log.Info("writing the history again", "directory", s.opt.Dir)
 	}
 	s.failing = failed != nil
 }

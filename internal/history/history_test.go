@@ -233,7 +233,7 @@ func TestUnusable(t *testing.T) {
 	}{
 		{"newer", write(t, newer), false, "cannot use the history; keeping a new one in memory\" directory=/history err=\"minutes.7: written by a newer version"},
 		{"unreadable", faultfs.New(write(t, all), faultfs.Fault{Op: faultfs.List, N: 1, Err: syscall.EACCES}), false, "cannot use the history"},
-		{"read-only", faultfs.New(write(t, all), faultfs.Fault{Op: faultfs.Change, N: 1, Sticky: true, Err: syscall.EROFS}), true, "cannot write the history; it is in memory"},
+		{"read-only", faultfs.New(write(t, all), faultfs.Fault{Op: faultfs.Change, N: 1, Sticky: true, Err: syscall.EROFS}), true, "cannot write the history; keeping it in memory"},
 		{"full", tiny, true, "only 1 MB of the disk are free"},
 		{"foreign", write(t, map[string][]byte{"minutes": nil, "minutes.x": nil, "hours.-1": nil, "README": []byte("x")}), true, ""},
 	} {

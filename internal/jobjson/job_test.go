@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 		`{"body":1}`:                         "body: want a string",
 		`{"body":"x","failure":{"at":"y"}}`:  "failure.at: want a whole number",
 		`{"body":"x","failure":7}`:           "failure: want an object",
-		`{"body":"\ud800"}`:                  "body: want text in Unicode: a body of other bytes can be sent as body_base64",
+		`{"body":"\ud800"}`:                  "body: want Unicode text; send a body of other bytes as body_base64",
 		`{"body_base64":"%"}`:                "body_base64: want base64",
 		`{"body":"x","body_base64":""}`:      "it has both body and body_base64",
 		`{}`:                                 "it has neither body nor body_base64",

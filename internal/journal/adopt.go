@@ -41,7 +41,7 @@ const adoptedPrefix = "beanstalkd-"
 type MixedError struct{ Files []string } // names without the path
 
 func (e *MixedError) Error() string {
-	return fmt.Sprintf("beanstalkd files (%s) next to a journal that has not taken them over", abbreviate(e.Files))
+	return fmt.Sprintf("beanstalkd files (%s) next to a journal that has not imported them", abbreviate(e.Files))
 }
 
 // abbreviate lists the first few names.
@@ -55,7 +55,7 @@ func abbreviate(names []string) string {
 
 // ErrAdopting reports that the import of beanstalkd files was interrupted: the journal is
 // incomplete, and the next start of a server repeats the import.
-var ErrAdopting = errors.New("the takeover of beanstalkd's files (binlog.*) was interrupted")
+var ErrAdopting = errors.New("the import of the beanstalkd files (binlog.*) was interrupted")
 
 // CheckAdoption returns an error that wraps ErrAdopting if an import in the directory was
 // interrupted before its journal was complete.
@@ -86,13 +86,13 @@ func (j *Journal) adopt(isNew, interrupted bool) (*binlog.Report, error) {
 	case err != nil:
 		return nil, err
 	case interrupted && len(files) == 0:
-		return nil, fmt.Errorf("%w, and the files are gone", ErrAdopting)
+		return nil, fmt.Errorf("%w, and the files are missing", ErrAdopting)
 	case done:
 	case len(files) > 0 && (!isNew && !interrupted || j.opt.Member): // the other members would not have the jobs
 		return nil, &MixedError{files}
 	case len(files) > 0:
 		if report, err = j.convert(); err != nil {
-			return nil, fmt.Errorf("take over beanstalkd's files: %w", err)
+			return nil, fmt.Errorf("import beanstalkd files: %w", err)
 		}
 	default:
 		return nil, nil
@@ -148,7 +148,7 @@ func (j *Journal) renameAdopted(files []string) error {
 			return err
 		}
 		there = append(there, newName)
-		j.log.Info("renamed a beanstalkd file that was taken over", "from", name, "to", newName)
+		j.log.Info("renamed an imported beanstalkd file", "from", name, "to", newName)
 	}
 	return j.fs.SyncDir(j.dir)
 }

@@ -24,7 +24,7 @@ const (
 var texts = [conditions]struct{ is, begins, ends string }{
 	broken:     {"changes are refused", "journal write failed; refusing changes", "journal recovered; accepting changes"},
 	lost:       {"rewriting the damaged journal", "journal damaged; rewriting it from memory", "journal rewritten"},
-	full:       {"new jobs are refused", "no room for the journal; refusing new jobs", "journal has room again"},
+	full:       {"new jobs are refused", "no space for the journal; refusing new jobs", "journal has space again"},
 	uncleaned:  {"journal compaction fails", "journal compaction failed; the journal grows", "journal compaction works again"},
 	unprepared: {"cannot create or remove journal files", "cannot create or remove journal files; retrying every second", "creating and removing journal files again"},
 }

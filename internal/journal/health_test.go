@@ -85,19 +85,19 @@ func TestHealthIsTold(t *testing.T) {
 			if on {
 				b.disk.SetLimit(1)
 			}
-		}, engine.OutOfMemory, "no space left on device", "no room for the journal; refusing new jobs"},
+		}, engine.OutOfMemory, "no space left on device", "no space for the journal; refusing new jobs"},
 		{"no descriptors", func(b *sickBench, on bool) {
 			b.fsys.Set()
 			if on {
 				b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true, Err: syscall.EMFILE})
 			}
-		}, engine.OutOfMemory, "too many open files", "no room for the journal; refusing new jobs"},
+		}, engine.OutOfMemory, "too many open files", "no space for the journal; refusing new jobs"},
 		{"a directory that fails", func(b *sickBench, on bool) {
 			b.fsys.Set()
 			if on {
 				b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true})
 			}
-		}, engine.Failed, "input/output error", "no room for the journal; refusing new jobs"},
+		}, engine.Failed, "input/output error", "no space for the journal; refusing new jobs"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newSickBench(t)
@@ -115,12 +115,12 @@ func TestHealthIsTold(t *testing.T) {
 				b.wantHealth(test.health)
 				b.wantRefusal(true)
 				b.wantSaid(test.begins, round)
-				b.wantSaid("journal has room again", round-1)
+				b.wantSaid("journal has space again", round-1)
 				test.hinder(b, false)
 				b.rest()
 				b.wantHealth("")
 				b.wantRefusal(false)
-				b.wantSaid("journal has room again", round)
+				b.wantSaid("journal has space again", round)
 			}
 			if o := b.tryPut(1000); o != engine.OK {
 				t.Errorf("put without faults: outcome %d", o)
@@ -143,12 +143,12 @@ func TestHealthOfLargeJobs(t *testing.T) {
 		b.now += healPause
 	}
 	b.wantHealth("no space left on device")
-	b.wantSaid("no room for the journal", 1)
-	b.wantSaid("journal has room again", 0)
+	b.wantSaid("no space for the journal", 1)
+	b.wantSaid("journal has space again", 0)
 	b.disk.SetLimit(0)
 	b.rest()
 	b.wantHealth("")
-	b.wantSaid("journal has room again", 1)
+	b.wantSaid("journal has space again", 1)
 }
 
 // While puts of a size are refused, the journal stays full: space for a job does not
@@ -183,7 +183,7 @@ func TestFullDiskIsNotAsked(t *testing.T) {
 	if n := b.fsys.Seen(); n > 10 {
 		t.Errorf("1000 puts in two seconds tried %d times to make a file", n)
 	}
-	b.wantSaid("no room for the journal", 1)
+	b.wantSaid("no space for the journal", 1)
 	b.disk.SetLimit(0)
 	b.rest()
 	for b.log.Stats().Current == before {

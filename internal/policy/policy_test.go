@@ -96,7 +96,7 @@ func TestRefused(t *testing.T) {
 		settings values
 		want     string
 	}{
-		{nil, values{"max-attempts": int64(2)}, `policy 1: it has no tubes ("*" is every tube)`},
+		{nil, values{"max-attempts": int64(2)}, `policy 1: no tubes; use "*" for every tube`},
 		{[]string{"a"}, nil, "policy 1: it has no setting"},
 		{[]string{"a", "b c"}, values{"max-attempts": int64(2)}, `policy 1: "b c" matches no tube: want 1 to 200 characters`},
 		{[]string{"a"}, values{"max-attempts": ""}, `or 0, not ""`},

@@ -268,11 +268,11 @@ func number(name, value string) (int64, error) {
 	}
 	switch {
 	case units["s"] > 0:
-		return 0, fmt.Errorf("%s: %q is no time: want a number with s, m, h or d, such as 10m", name, value)
+		return 0, fmt.Errorf("%s: %q is not a time; want a number with s, m, h or d, such as 10m", name, value)
 	case units != nil:
-		return 0, fmt.Errorf("%s: %q is no size: want a number, with k, M or G if you like", name, value)
+		return 0, fmt.Errorf("%s: %q is not a size; want a number, with or without k, M or G", name, value)
 	}
-	return 0, fmt.Errorf("%s: %q is no whole number", name, value)
+	return 0, fmt.Errorf("%s: %q is not a whole number", name, value)
 }
 
 // quoted parses a quoted text, in which \" is a quote and \\ is a backslash.

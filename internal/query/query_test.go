@@ -35,9 +35,9 @@ func TestParse(t *testing.T) {
 		{`"open`, `! the quote before "open" does not end`},
 		{`user.name:"open`, `! the quote before "open" does not end`},
 		{"state:busy", `! state: unknown state "busy"; want one of ready, reserved, delayed, buried`},
-		{"age>soon", `! age: "soon" is no time: want a number with s, m, h or d, such as 10m`},
-		{"size>big", `! size: "big" is no size: want a number, with k, M or G if you like`},
-		{"tries>x", `! tries: "x" is no whole number`},
+		{"age>soon", `! age: "soon" is not a time; want a number with s, m, h or d, such as 10m`},
+		{"size>big", `! size: "big" is not a size; want a number, with or without k, M or G`},
+		{"tries>x", `! tries: "x" is not a whole number`},
 		{strings.Repeat("a ", 21), "! want 20 parts at most"},
 		{strings.Repeat("a", 3000), "! want 2048 bytes at most"},
 	} {

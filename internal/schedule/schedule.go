@@ -51,7 +51,7 @@ var Settings = []Setting{
 	{"delay", "0s", "Delay of the jobs.", nil},
 	{"ttr", "1m", "TTR of the jobs, at least 1s.", nil},
 	{"missed", "once", "Runs after downtime: one for all missed runs; none; or all of the last day, at most 100.", []string{"once", "skip", "all"}},
-	{"overlap", "put", "Action if the last job is still ready, delayed or reserved: put the next job, or skip the run.", []string{"put", "skip"}},
+	{"overlap", "put", "Action if the previous job is still ready, delayed or reserved: put the next job, or skip the run.", []string{"put", "skip"}},
 }
 
 // Names returns the names of all settings.

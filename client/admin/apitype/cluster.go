@@ -85,7 +85,7 @@ func (c *Cluster) Problems() (all []ClusterProblem) {
 	case c.Leader == 0:
 		add(true, "no leader%s; the queue is available after an election", lasting(c.Since))
 	case !c.Quorum:
-		add(true, "the leader does not hear a majority of the members: nothing can be changed")
+		add(true, "the leader cannot reach a majority of the members: changes are refused")
 	}
 	weak := false
 	for i := range c.Members {
@@ -136,7 +136,7 @@ func (c *Cluster) problem(m *ClusterMember) string {
 	case !m.Reachable:
 		return "cannot be reached" + m.silent()
 	case m.Trouble != "":
-		return "is in trouble: " + strings.TrimPrefix(m.Trouble, "this member ")
+		return "has a problem:  " + strings.TrimPrefix(m.Trouble, "this member ")
 	case m.DiskFree != nil && *m.DiskFree < fullDisk:
 		return fmt.Sprintf("has a full disk: %d MiB are left", *m.DiskFree>>20)
 	case m.CatchingUp && m.Received > 0:
@@ -215,7 +215,7 @@ func (c *Cluster) CheckRemove(id uint64) error {
 	if !isVoter || len(away) == 0 || len(others) > len(away) {
 		return nil
 	}
-	return fmt.Errorf("member %d was not removed: without it, %d of the %d remaining voters can acknowledge changes, which is no majority, and the cluster would stop; "+
+	return fmt.Errorf("member %d was not removed: without it, %d of the %d remaining voters can acknowledge changes, which is not a majority, and the cluster would stop; "+
 		"repair, replace or remove %s first (--force removes member %[1]d regardless)", id, len(others), len(others)+len(away), strings.Join(away, " and "))
 }
 

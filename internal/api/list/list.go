@@ -65,7 +65,7 @@ func (c *Columns[T]) Query(sort, cursor string, n int) (*Query[T], error) {
 	q := &Query[T]{columns: c, n: n}
 	q.Column, q.descending = strings.CutPrefix(cmp.Or(sort, c.TieName), "-")
 	if q.Key = c.By[q.Column]; q.Key == nil {
-		return nil, fmt.Errorf("sort: want one of %v, with - before it for the largest first", slices.Sorted(maps.Keys(c.By)))
+		return nil, fmt.Errorf("sort: want one of %v, with - before it to sort in descending order", slices.Sorted(maps.Keys(c.By)))
 	}
 	if cursor != "" {
 		after, err := parseCursor(cursor)

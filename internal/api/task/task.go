@@ -204,8 +204,8 @@ func (r *Runner) Find(id uint64) (*Task, error) {
 		}
 	}
 	if id <= r.After || id > r.After+r.last {
-		return nil, admin.Problemf(http.StatusNotFound, "this server has no task %d: tasks, finished or not, are forgotten when the server restarts or the cluster's leader changes; "+
-			"its changes stay: look at the jobs before you repeat the request", id)
+		return nil, admin.Problemf(http.StatusNotFound, "this server has no task %d: tasks, finished or not, are lost when the server restarts or the cluster's leader changes; "+
+			"its changes remain: check the jobs before you repeat the request", id)
 	}
 	return nil, admin.Problemf(http.StatusNotFound, "task %d is no longer stored; the server keeps the last %d", id, Kept)
 }

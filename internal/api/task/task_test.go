@@ -33,7 +33,7 @@ func TestIDs(t *testing.T) {
 	if _, err := after.Find(other); err != nil {
 		t.Error(err)
 	}
-	if _, err := after.Find(first); err == nil || !strings.Contains(err.Error(), "look at the jobs before you repeat the request") {
+	if _, err := after.Find(first); err == nil || !strings.Contains(err.Error(), "check the jobs before you repeat the request") {
 		t.Errorf("the task of another leader: %v", err)
 	}
 	if _, err := before.Find(first); err == nil || !strings.Contains(err.Error(), "no longer stored") {

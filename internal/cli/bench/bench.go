@@ -23,14 +23,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
-const long = `Benchmark a server: each connection puts jobs, reserves as many, deletes them, and begins
-again, as a program with the Go client does. The result is how many of these commands the
-server executed in a second, and how long a reply took. Jobs that are in flight together
-are reserved with one command where the server has that (reserve-batch); it counts as many.
+const long = `Benchmark a server. Each connection repeatedly puts jobs, reserves the same number and deletes
+them, as a program with the Go client does. The result is the number of these commands per
+second, and the latency of their replies. If the server has reserve-batch, one such command
+reserves all jobs in flight; it counts once for each job.
 
-The jobs are put into the tube bench, which must not have others. They are deleted again,
-also if the benchmark is interrupted. The clients run on this machine: if they share its
-processors with the server, that shows in the result.`
+The jobs are put into the tube bench, which must not contain other jobs. They are deleted at
+the end, even if the benchmark is interrupted. The clients run on this machine. If the server
+also runs on it, both share its processors, and the result is lower.`
 
 const example = `  beanpole bench --connections 50
   beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s
@@ -66,15 +66,15 @@ func New() *cobra.Command {
 	})
 	cmd.Long, cmd.Example = long, example
 	flags.AddGroup(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
-		fs.Func("connections", "`N` connections (1)", flags.IntoCount(&l.connections, "connections"))
-		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", flags.IntoCount(&l.inFlight, "commands"))
-		fs.Func("body", "`BYTES` in the body of a job (64)", func(s string) error {
+		fs.Func("connections", "use `N` connections (default 1)", flags.IntoCount(&l.connections, "connections"))
+		fs.Func("in-flight", "keep up to `N` commands unanswered on each connection (default 1)", flags.IntoCount(&l.inFlight, "commands"))
+		fs.Func("body", "size of a body in `BYTES` (default 64)", func(s string) error {
 			n, err := flags.Size(s, 1<<30)
 			l.body = make([]byte, n)
 			return err
 		})
 		cliutil.DurationVar(fs, &l.duration, "duration", "", time.Millisecond, 5*time.Second, "measure for this `TIME`")
-		fs.Int64Var(&l.jobs, "ops", 0, "end after `N` jobs (default unlimited)")
+		fs.Int64Var(&l.jobs, "ops", 0, "stop after `N` jobs (default unlimited)")
 	})
 	s.DefineJSON(cmd)
 	return cmd
@@ -120,7 +120,7 @@ func (l *load) run(ctx context.Context, server *cliutil.Connection) (*result, er
 		clients[i] = &looper{load: l, conn: c, took: newHistogram()}
 	}
 	if st, err := clients[0].conn.StatsTube(ctx, tube); err == nil && st.JobsReady > 0 {
-		return nil, fmt.Errorf("the tube %s has jobs of others, %d are ready; if they are not needed: beanpole clear %[1]s --state ready", tube, st.JobsReady)
+		return nil, fmt.Errorf("tube %s contains other jobs, %d of them ready; if they are not needed, delete them: beanpole clear %[1]s --state ready", tube, st.JobsReady)
 	}
 	if l.jobs <= 0 {
 		l.jobs = math.MaxInt64
@@ -202,7 +202,7 @@ func (c *looper) round(ctx context.Context, jobs []client.NewJob) error {
 		}
 		for _, j := range reserved {
 			if !bytes.Equal(j.Body, c.body) {
-				return fmt.Errorf("job %d of the tube %s is not of this benchmark", j.ID, tube)
+				return fmt.Errorf("job %d in tube %s does not belong to this benchmark", j.ID, tube)
 			}
 			ids = append(ids, j.ID)
 		}

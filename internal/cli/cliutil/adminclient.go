@@ -153,7 +153,7 @@ func (a *adminTransport) unreachable(ctx context.Context, err error) error {
 	if _, garbled := errors.AsType[tls.RecordHeaderError](err); garbled {
 		why = "it does not speak TLS: leave out the --tls options"
 	} else if errors.Is(err, io.EOF) {
-		why = "the server there closes the connection"
+		why = "the server closes the connection"
 	}
 	return exit.WithCode(exit.Disconnected, fmt.Errorf("no admin API at %s: %s; give its address with --admin or %s (beanstalkd has no such API)", a.addr, why, adminVariable))
 }

@@ -27,7 +27,7 @@ func Arguments(names string) cobra.PositionalArgs {
 		case len(args) < least:
 			return exit.UsageError("%s requires %s (see: %s --help)", cmd.Name(), names, cmd.CommandPath())
 		case len(args) > most && most > 0:
-			return exit.UsageError("%s takes %s, but %q follows; quote an argument with blanks (see: %s --help)", cmd.Name(), names, args[most], cmd.CommandPath())
+			return exit.UsageError("%s takes %s, but %q follows; quote an argument that contains spaces (see: %s --help)", cmd.Name(), names, args[most], cmd.CommandPath())
 		case len(args) > most:
 			return UnknownArgument(cmd, args[most:])
 		}

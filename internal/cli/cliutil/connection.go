@@ -42,7 +42,7 @@ func (o *Connection) Define(set *pflag.FlagSet) {
 		if shown, _, _ := client.ParseURL(o.Addr); shown != o.Addr { // the help must not contain a token
 			fs.Lookup("addr").DefValue = shown
 		}
-		fs.StringVar(&o.Token, "token", "", "authenticate with `TOKEN`; the list of processes shows it,\nunlike the variable BEANPOLE_TOKEN")
+		fs.StringVar(&o.Token, "token", "", "authenticate with `TOKEN`; the process list shows it,\nunlike the variable BEANPOLE_TOKEN")
 		fs.StringVar(&o.TokenFile, "token-file", "", "read the token from `FILE`")
 		DurationVar(fs, &o.Timeout, "server-timeout", "", time.Millisecond, 30*time.Second, "maximum `TIME` to wait for the server, such as 5s")
 		fs.BoolVar(&o.TLS, "tls", false, "use TLS")

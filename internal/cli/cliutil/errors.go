@@ -81,7 +81,7 @@ func (o *Connection) words(e *client.Error) string {
 	case errors.Is(e, client.ErrInvalid), errors.Is(e, client.ErrTimedOut):
 		return e.Err.Error()
 	case errors.Is(e, client.ErrUnauthorized) && e.Verb == "connect":
-		return e.Addr + " rejects the token of --token or BEANPOLE_TOKEN"
+		return e.Addr + " rejects the token from --token or BEANPOLE_TOKEN"
 	case errors.Is(e, client.ErrUnauthorized):
 		return fmt.Sprintf("%s refuses %s: the token (--token, BEANPOLE_TOKEN) or certificate (--tls-cert) is missing or lacks the right", e.Addr, command(e))
 	case errors.Is(e, client.ErrUnknownCommand) && e.Verb == "connect":
@@ -134,11 +134,11 @@ func (o *Connection) disconnected(e *client.Error) string {
 	case unknown:
 		return "the certificate of " + e.Addr + " has an unknown authority; trust one with --tls-ca"
 	case otherName:
-		return fmt.Sprintf("the certificate of %s has another name (%v); expect it with --tls-server-name", e.Addr, name)
+		return fmt.Sprintf("the certificate of %s is for another name (%v); set --tls-server-name to that name", e.Addr, name)
 	case alert:
 		return fmt.Sprintf("%s rejects the connection (%v); it might require another certificate (--tls-cert and --tls-key)", e.Addr, e.Err)
 	case isTimeout(e) && e.Verb == "connect" && o.Encrypted():
-		return e.Addr + " does not answer in TLS; if it does not speak TLS, leave out the --tls options"
+		return e.Addr + " does not answer with TLS; if it does not speak TLS, leave out the --tls options"
 	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
 		return e.Addr + " has closed the connection; its log has the reason (check the --tls options; a member of a cluster needs a leader)"
 	}

@@ -49,7 +49,7 @@ func listen(t *testing.T, text string) string {
 	return l.Addr().String()
 }
 
-// Errors of TLS name the option to change.
+// TLS errors name the option to change.
 func TestWordsOfTLS(t *testing.T) {
 	ca, other := localca.New(t), localca.New(t)
 	pair := ca.Pair("server")
@@ -64,9 +64,9 @@ func TestWordsOfTLS(t *testing.T) {
 	}{
 		{"without TLS", "check the --tls options", Connection{Addr: secured}},
 		{"TLS to a server without", "does not speak TLS: leave out the --tls options", Connection{Addr: plain, TLS: true}},
-		{"TLS to a server that does not reply", "does not answer in TLS", Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
+		{"TLS to a server that does not reply", "does not answer with TLS", Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
 		{"an unknown authority", "trust one with --tls-ca", Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},
-		{"another name", "has another name (x509: certificate is valid for localhost, not example.com); expect it with --tls-server-name", Connection{Addr: secured, Certs: certs.Client{CA: ca.File, ServerName: "example.com"}}},
+		{"another name", "is for another name (x509: certificate is valid for localhost, not example.com); set --tls-server-name", Connection{Addr: secured, Certs: certs.Client{CA: ca.File, ServerName: "example.com"}}},
 		{"without a certificate", "it might require another certificate (--tls-cert and --tls-key)", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File}}},
 		{"a certificate of another", "it might require another certificate", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File, Cert: cert, Key: key}}},
 		{"no error", "", Connection{Addr: secured, Certs: certs.Client{CA: ca.File}}},
@@ -94,7 +94,7 @@ func TestWordsOfTLS(t *testing.T) {
 }
 
 // A connection can be closed for many reasons, so the message refers to the server's log
-// and guesses no limit.
+// and names no limit.
 func TestWordsOfClosed(t *testing.T) {
 	o := Connection{}
 	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {

@@ -18,9 +18,9 @@ import (
 
 func newLeave() *cobra.Command {
 	var force bool
-	cmd := newMemberCommand("leave DIR [--force]", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member becomes a single server again: stop its server first. DIR
-keeps the journal with all jobs. Any other member is removed like by "beanpole cluster remove",
-with the same checks. Its server stops, and its directory cannot be used afterwards.
+	cmd := newMemberCommand("leave DIR [--force]", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member becomes a single server again, and DIR keeps the journal
+with all jobs; stop its server first. Any other member is removed as "beanpole cluster remove"
+does, with the same checks: its server stops, and its directory cannot be used afterwards.
 `, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(ctx context.Context, _ *cobra.Command, t target) error {
 		if len(t.Contacts) > 0 {
 			// The server might have stopped before it could answer. In that case, another
@@ -79,7 +79,7 @@ func leaveAlone(ctx context.Context, dir string, d *directory.Directory) error {
 }
 
 func newRejoin() *cobra.Command {
-	return newMemberCommand("rejoin DIR", "replace a member's jobs by those of the others", `Replace a member by a new one in the same directory, because its disk is damaged or was restored
+	return newMemberCommand("rejoin DIR", "replace a member's data with the other members' jobs", `Replace a member by a new one in the same directory, because its disk is damaged or was restored
 from an older copy. The server must not run, and a majority of the members must. ALL JOBS IN DIR
 ARE REMOVED: the new member gets them from the others.
 `, "  beanpole cluster rejoin /var/lib/beanpole", "DIR", func(ctx context.Context, cmd *cobra.Command, t target) error {

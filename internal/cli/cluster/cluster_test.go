@@ -47,7 +47,7 @@ func TestErrors(t *testing.T) {
 		{"remove " + member + " x", exit.Usage, `"x" is not the id of a member`},
 		{"status " + member + " -a 127.0.0.1:1", exit.Usage, "want one directory, or -a ADDR"},
 		{"status", exit.Disconnected, "the server at 127.0.0.1:1 has no local socket"},
-		{"status --offline", exit.Usage, "--offline wants a directory"},
+		{"status --offline", exit.Usage, "--offline requires a directory"},
 		{"status --offline " + member, 0, ""},
 		{"status --offline " + damaged, exit.Journal, "the member cannot use this directory: "},
 	} {

@@ -110,9 +110,9 @@ func refuseBinlogs(dir string) error {
 
 func newJoinToken() *cobra.Command {
 	var out string
-	cmd := newMemberCommand("join-token DIR", "print a token with which one server can join", `Print a token, one line, by which one server can join the cluster of the member
-whose directory this is. The token is valid once, for an hour, at this member. Whoever has it
-can become a member, so keep it as you keep a password.
+	cmd := newMemberCommand("join-token DIR", "print a token with which one server can join", `Print a token, on one line, with which one server can join the cluster of the member in DIR.
+The token is valid once, for an hour, and only at this member. Anyone who has it can become a
+member, so protect it like a password.
 `, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(_ context.Context, cmd *cobra.Command, member target) error {
 		t, err := member.NewToken()
 		if err != nil {
@@ -124,7 +124,7 @@ can become a member, so keep it as you keep a password.
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), t)
 		return err
 	})
-	cmd.Flags().StringVar(&out, "out", "", "write it to a `FILE`, which only its owner can read")
+	cmd.Flags().StringVar(&out, "out", "", "write the token to `FILE`, which only its owner can read")
 	return cmd
 }
 
@@ -170,7 +170,7 @@ member joins at the member that created the token. Create the first member once,
 		return j.run(cmd, dir, addr)
 	})
 	defineListen(cmd, &j.listen)
-	cmd.Flags().StringVar(&j.tokenFile, "join-token-file", "", "`FILE` with the token; - is the standard input")
+	cmd.Flags().StringVar(&j.tokenFile, "join-token-file", "", "read the token from `FILE`; - is standard input")
 	cmd.Flags().Uint64Var(&j.replaced, "replace", 0, "join in place of member `ID`, which can be lost")
 	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing if DIR belongs to a member; if HOST:PORT is\nthe address of --listen, join at the member that\ncreated the token")
 	return cmd

@@ -27,14 +27,14 @@ number of log entries that they lack ("-" if unknown). Then show each problem, w
 the number of members that the cluster can lose now. Full disks and members that are catching
 up count as lost.
 
-With the directory of a member, the command asks the leader if that member has one. Without a
-directory it uses the admin API of the member at --addr. The exit code is 1 if something is
-wrong, and 3 if the member is unreachable. Less than 512 MiB of free disk space, different
-settings and different versions are only warnings.
+With the directory of a member, the command asks that member's leader, or the member itself if
+it has no leader. Without a directory, it uses the admin API of the member at --addr. The exit
+code is 1 if something is wrong, and 3 if the member is unreachable. Less than 512 MiB of free
+disk space, different settings and different versions are only warnings.
 
-With --offline, the command reads the directory and contacts no member; the server need not run.
-It shows the members that this one last recorded. For "beanpole cluster recover", choose the
-directory whose log ends with the highest term, then with the highest entry.
+With --offline, the command reads the directory and contacts no member; the server need not
+run. It shows the members that this one last recorded. For "beanpole cluster recover", choose
+the directory whose log ends with the highest term and, among these, with the highest entry.
 `, "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole", "[DIR]", func(cmd *cobra.Command, args []string) error {
 		if isOffline {
 			return showOffline(cmd, args, asJSON)
@@ -59,14 +59,14 @@ directory whose log ends with the highest term, then with the highest entry.
 	s.Server.Define(cmd.Flags())
 	s.DefineAdmin(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
-	cmd.Flags().BoolVar(&isOffline, "offline", false, "show the contents of the directory, without a server")
+	cmd.Flags().BoolVar(&isOffline, "offline", false, "read the directory, without a server")
 	return cmd
 }
 
 // showOffline prints the contents of a directory.
 func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 	if len(args) == 0 || cmd.Flags().Changed("addr") {
-		return exit.UsageError("--offline wants a directory, and not -a ADDR (see: %s --help)", cmd.CommandPath())
+		return exit.UsageError("--offline requires a directory, not -a ADDR (see: %s --help)", cmd.CommandPath())
 	}
 	o, err := inspect(args[0])
 	if err != nil {

@@ -50,7 +50,7 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	}
 	line("member", "%d, at %s, of cluster %s", o.Member, o.Address, o.Cluster)
 	if o.UsedBy != "" {
-		line("used by", "%s, which may be writing: the newest entries may be missing here", o.UsedBy)
+		line("used by", "%s, which might be writing; the newest entries might be missing here", o.UsedBy)
 	}
 	switch {
 	case len(o.Members) == 0:
@@ -62,7 +62,7 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 		line("term", "%d", o.Term)
 		line("log", "entries %d to %d, the last of term %d; committed at least up to %d", o.Cut.Index+1, o.Last.Index, o.Last.Term, o.Commit)
 	}
-	line("journal", "has the entries up to %d, of term %d", o.Applied.Index, o.Applied.Term)
+	line("journal", "contains the entries up to entry %d of term %d", o.Applied.Index, o.Applied.Term)
 	if o.Problem != "" {
 		line("problem", "%s", o.Problem)
 	}

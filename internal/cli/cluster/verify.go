@@ -74,7 +74,7 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 func resultError(c *consistency.Result) error {
 	for _, m := range c.Members {
 		if m.Differs {
-			return fmt.Errorf("the jobs of member %d differ from the other members; stop it, keep a copy of its directory for a bug report, "+
+			return fmt.Errorf("the jobs of member %d differ from those of the other members; stop it, keep a copy of its directory for a bug report, "+
 				"then run 'beanpole cluster rejoin'", m.ID)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-const backupLong = `Copy the journal of a running server over the network to the directory DIR, which must be
-empty or missing. The copy has every change that was acknowledged before the command started,
-and no change after the first that it lacks. The command reads the copy to check it;
+const backupLong = `Copy the journal of a running server over the network to the directory DIR, which must be empty
+or missing. The copy contains every change that was acknowledged before the command started,
+and possibly later changes, without gaps. The command reads the copy to check it;
 "beanpole -b DIR" starts from it. It requires the peek right on every tube, because the copy
-has all bodies.
+contains all bodies.
 
-"beanpole journal copy" does the same from the files on the machine of the server.`
+"beanpole journal copy" does the same from the files on the server's machine.`
 
 // NewBackup returns the command backup, which copies a journal over the network.
 func NewBackup() *cobra.Command {

@@ -22,8 +22,8 @@ import (
 )
 
 const checkLong = `Read a whole journal, and print its contents and damage. The command changes nothing. If a
-server uses the journal, the newest records can be missing. For a directory with files of
-beanstalkd, print the jobs that a server would import from it.`
+server uses the journal, the newest records can be missing. For a directory with beanstalkd
+files, print the jobs that a server would import from it.`
 
 func newCheck() *cobra.Command {
 	return newCommand("check DIR", "read a whole journal and report damage",
@@ -135,7 +135,7 @@ func (ins *inspection) print(w io.Writer) {
 	}
 	line("directory", "%s", ins.dir)
 	if ins.holder != "" {
-		line("used by", "%s, which may be writing: the newest records may be missing here", ins.holder)
+		line("used by", "%s, which might be writing; the newest records might be missing here", ins.holder)
 	}
 	switch {
 	case len(ins.damage) > 0:
@@ -161,9 +161,9 @@ func (ins *inspection) print(w io.Writer) {
 		if ins.holder != "" {
 			break // the server is writing there
 		}
-		why := "of a write that a crash cut short"
+		why := "of a write that a crash interrupted"
 		if t.Records > 0 {
-			why = fmt.Sprintf("that no sync had made durable, with a damaged record and %d whole ones", t.Records)
+			why = fmt.Sprintf("that were never synced, with a damaged record and %d intact ones", t.Records)
 		}
 		line("torn tail", "%s at offset %d: %d bytes %s; the next start removes them", filepath.Base(t.File), t.Offset, t.Length, why)
 	}
@@ -179,12 +179,12 @@ func (ins *inspection) printBinlog(line func(what, format string, args ...any)) 
 	const what = "beanstalkd"
 	switch {
 	case ins.mixed:
-		line(what, "%d files, which the journal has not taken over", len(ins.waiting))
+		line(what, "%d files that were not imported into the journal", len(ins.waiting))
 	case ins.adopted:
-		line(what, "%d files that were taken over; the next start renames them", len(ins.waiting))
+		line(what, "%d imported files; the next start renames them", len(ins.waiting))
 		return
 	default:
-		line(what, "%d files, which the next start takes over", len(ins.waiting))
+		line(what, "%d files, which the next start imports", len(ins.waiting))
 	}
 	line(what, "jobs %s", ins.theirs)
 	for _, d := range ins.binlog.Damage {
@@ -202,7 +202,7 @@ func (ins *inspection) verdict() error {
 	case ins.incomplete && len(ins.waiting) == 0:
 		return fmt.Errorf("a server would not start: %w", advice.Explain(ins.dir, journal.ErrAdopting))
 	case len(ins.binlog.Damage) > 0:
-		return fmt.Errorf("directory %s: beanstalkd files are damaged (a server that is started there imports the intact records)", ins.dir)
+		return fmt.Errorf("directory %s: beanstalkd files are damaged (a server that starts there imports the intact records)", ins.dir)
 	case ins.report.Segments == 0 && len(ins.waiting) == 0:
 		return checkJournal(ins.dir)
 	}

@@ -17,8 +17,9 @@ import (
 const convertLong = `Write the jobs of a journal as files of version 7, from which beanstalkd 1.12 and 1.13 start
 with -b on 64-bit machines. Stop the server first. The command does not change the journal.
 
-The files keep ids, states, the order of buried jobs, remaining delays and counters.
-beanstalkd has no pauses on disk, no policies, no schedules, and no origins of dead jobs.`
+The files keep ids, states, the order of buried jobs, remaining delays and counters. Pauses,
+policies, schedules and the origins of dead jobs are lost, because beanstalkd does not store
+them.`
 
 const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   chown -R beanstalkd: /var/lib/beanstalkd
@@ -59,7 +60,7 @@ func convert(dir, out string, w io.Writer) error {
 		if err != nil {
 			return readError(out, err)
 		}
-		fmt.Fprintf(w, "wrote %d jobs in %d files to %s, which the user of beanstalkd must own\n", sum.Jobs, sum.Files, out)
+		fmt.Fprintf(w, "wrote %d jobs in %d files to %s; the user that runs beanstalkd must own them\n", sum.Jobs, sum.Files, out)
 		if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
 			fmt.Fprintf(w, "start beanstalkd with -z %d or more, or it loses jobs\n", need)
 		}

@@ -13,14 +13,14 @@ import (
 )
 
 const copyLong = `Copy a journal to the directory TO, which must be empty or missing. A server can use the
-journal. The copy has every change that was acknowledged before the command started, and no
-change after the first that it lacks. The command reads the copy to check it; "beanpole -b
-TO" starts from it. The copy of a member's journal is the journal of a single server.`
+journal. The copy contains every change that was acknowledged before the command started, and
+possibly later changes, without gaps. The command reads the copy to check it; "beanpole -b TO"
+starts from it. The copy of a member's journal is the journal of a single server.`
 
 const copyExample = `  beanpole journal copy /var/lib/beanpole /backup/beanpole.$(date +%F)`
 
 func newCopy() *cobra.Command {
-	return newCommand("copy DIR TO", "copy a journal, also while a server uses it",
+	return newCommand("copy DIR TO", "copy a journal, even while a server uses it",
 		copyLong, copyExample, "DIR TO", copyJournal)
 }
 
@@ -55,9 +55,9 @@ func copyJournal(w io.Writer, args []string) error {
 func unpackError(dir string, err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the server closed the connection before the end of the journal; its log can have the reason")
+		return errors.New("the server closed the connection before the end of the journal; its log might have the reason")
 	case errors.Is(err, wal.ErrCorrupt):
-		return fmt.Errorf("the copy is incomplete; the disk of the server might be damaged: run \"beanpole journal check\" there: %w", readError(dir, err))
+		return fmt.Errorf("the copy is incomplete; the server's disk might be damaged: run \"beanpole journal check\" there: %w", readError(dir, err))
 	}
 	return err
 }

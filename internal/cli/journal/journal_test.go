@@ -67,8 +67,8 @@ func serveTurns(t *testing.T, dir string, segment int64, turns ...func(e *engine
 	return nil
 }
 
-// binlogs copies recorded beanstalkd files, see package binlog, into a directory below
-// the working directory.
+// binlogs copies beanstalkd files that were recorded for package binlog into a directory
+// below the working directory.
 func binlogs(t *testing.T, dir, of string, names ...string) {
 	t.Helper()
 	check(t, os.MkdirAll(dir, 0o700))
@@ -132,8 +132,8 @@ func copied(t *testing.T, to string) string {
 
 func segment(n string) string { return "beanpole.000000000000000" + n + ".wal" }
 
-// A start and check report that the oldest segment or one in the middle is missing.
-// repair writes the remaining jobs to a new journal.
+// A start and the command check report that the oldest segment or a segment in the middle
+// is missing. repair writes the remaining jobs to a new journal.
 func TestSegmentIsMissing(t *testing.T) {
 	three(t)
 	for _, test := range []struct{ segment, file, reason string }{
@@ -167,7 +167,8 @@ func TestSegmentsAreRenamed(t *testing.T) {
 	says(t, run(t, 0, "repair", dir, "new2"), `^damage +`+segment("2")+`: .* `+renamed+`$`, `^jobs +2: 2 ready$`)
 }
 
-// A file that has a segment's name, but is no segment, stops the start without changes.
+// A file that has a segment's name, but is not a segment, prevents the start, which
+// changes nothing.
 func TestForeignFiles(t *testing.T) {
 	three(t)
 	const seventh = "jobs/beanpole.0000000000000007.wal"
@@ -217,19 +218,19 @@ func TestAdoptRefused(t *testing.T) {
 	binlogs(t, "mixed", "v7-records", "binlog.1")
 	starts(t, "mixed", "")
 	binlogs(t, "mixed", "v7-records", "binlog.1")
-	starts(t, "mixed", "beanstalkd files .* next to a journal.*move those files to a directory of their own, THERE")
+	starts(t, "mixed", "beanstalkd files .* next to a journal.*move those files to another directory, THERE")
 }
 
-// After an interrupted adoption no command uses the incomplete journal. The next start
-// repeats the adoption, unless beanstalkd's files are missing.
+// After an interrupted import of beanstalkd's files, no command uses the incomplete
+// journal. The next start repeats the import, unless beanstalkd's files are missing.
 func TestAdoptInterrupted(t *testing.T) {
 	three(t)
 	check(t, os.WriteFile("jobs/beanpole.adopting", nil, 0o600))
-	says(t, run(t, 1, "copy", "jobs", "new"), `takeover of beanstalkd's files .* was interrupted`)
+	says(t, run(t, 1, "copy", "jobs", "new"), `import of the beanstalkd files .* was interrupted`)
 	says(t, run(t, 1, "check", "jobs"), `^takeover +interrupted`, `\(put the files back; or remove beanpole.adopting`)
-	starts(t, "jobs", `was interrupted, and the files are gone \(put the files back`)
+	starts(t, "jobs", `was interrupted, and the files are missing \(put the files back`)
 	binlogs(t, "jobs", "v7-records", "binlog.1")
-	says(t, run(t, 0, "check", "jobs"), `^takeover +interrupted`, `which the next start takes over`)
+	says(t, run(t, 0, "check", "jobs"), `^takeover +interrupted`, `which the next start imports`)
 	starts(t, "jobs", "")
 	says(t, run(t, 0, "check", "jobs"), `^jobs +3: .*buried`)
 }

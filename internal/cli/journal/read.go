@@ -30,7 +30,7 @@ func readJournal(dir string, read func() error) error {
 		case holder == "":
 			return readError(dir, err)
 		case n == attempts:
-			return fmt.Errorf("%w (%s is writing there: try again, or look at a copy)", readError(dir, err), holder)
+			return fmt.Errorf("%w (%s is writing there: try again, or read a copy)", readError(dir, err), holder)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const repairLong = `Write every undamaged record of a damaged journal to a new journal in the directory TO, which
-must be empty or missing. The command does not change DIR. The rest is lost: jobs can be
-missing, be in an earlier state, or come back after their delete.
+must be empty or missing. The command does not change DIR. Damaged records are lost: jobs can
+be missing, be in an earlier state, or reappear after their deletion.
 
 Stop the server first. If the journal is undamaged, the command creates nothing and exits
 with code 2. It refuses the journal of a cluster member: the other members have its jobs.`
@@ -32,8 +32,8 @@ func newRepair() *cobra.Command {
 func repair(w io.Writer, args []string) error {
 	dir, to := args[0], args[1]
 	if advice.IsMember(dir) {
-		return exit.WithCode(exit.Journal, fmt.Errorf("directory %s belongs to a member of a cluster, and repair must not change its journal: "+
-			"it would differ from the other members (%s)", dir, advice.Rejoin(dir)))
+		return exit.WithCode(exit.Journal, fmt.Errorf("directory %s belongs to a cluster member: "+
+			"a repaired journal would differ from those of the other members (%s)", dir, advice.Rejoin(dir)))
 	}
 	if err := checkJournal(dir); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-const clearLong = `Delete the jobs of tubes that are in the given states. Jobs that workers hold are not
-deleted, and neither are jobs that are put later. The command asks for confirmation, unless
---yes is given. A tube name can be a pattern: * stands for any characters, ? for one.`
+const clearLong = `Delete the jobs in the given states from tubes. Jobs that workers hold are not deleted, and
+neither are jobs that are put later. The command asks for confirmation, unless --yes is given.
+A tube name can be a pattern: * stands for any characters, ? for one.`
 
 func newClear() *cobra.Command {
 	s := new(session)
@@ -59,9 +59,9 @@ func newClear() *cobra.Command {
 	return cmd
 }
 
-const moveLong = `Move jobs from one tube to another. Jobs keep their ids, ages and counters, and each job is
-in one of the tubes at any time. Jobs that workers hold are not moved, and neither are jobs
-that are put later.`
+const moveLong = `Move jobs from one tube to another. Jobs keep their ids, ages and counters, and each job is in
+exactly one of the two tubes at any time. Jobs that workers hold are not moved, and neither are
+jobs that are put later.`
 
 func newMove() *cobra.Command {
 	var count uint32

@@ -9,11 +9,11 @@ import (
 
 // AddTo adds the commands of this package, in groups of the help.
 func AddTo(root *cobra.Command) {
-	cliutil.AddGroup(root, "inspect", "Inspect any server of the protocol:",
+	cliutil.AddGroup(root, "inspect", "Inspect any beanstalk server:",
 		newPing(), newTubes(), newTop(), newStats(), newPeek())
 	cliutil.AddGroup(root, "work", "Put and process jobs:",
 		newPut(), newReserve(), newWork(), newWait(), newKick(), newDelete())
-	cliutil.AddGroup(root, "admin", "Manage a beanpole:",
+	cliutil.AddGroup(root, "admin", "Manage a beanpole server:",
 		newAttention(), newJobs(), newFailures(), newWorking(), newConnections(), newPolicy(), newSchedule(), newPause(), newResume(), newClear(), newMove(),
 		newRedrive(), newBury(), newRelease(),
 		newDraining("drain", "refuse new jobs", drainLong, "draining: the server refuses new jobs", (*admin.Client).Drain),

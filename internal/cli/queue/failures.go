@@ -12,13 +12,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-const failuresLong = `Group failed jobs by tube, class and reason, the largest group first. Failed jobs are buried, or
-wait for another attempt. In a REASON, * stands for numbers and ids. A job without a reason
-has the end of its last attempt: timeout, closed, released or buried.
+const failuresLong = `Group failed jobs by tube, class and reason, the largest group first. Failed jobs are buried,
+or wait for another attempt. In a REASON, * stands for numbers and ids. For a job without a
+reason, REASON is the end of the last attempt: timeout, closed, released or buried.
 
-The server looks at a sample of its jobs, and the command notes the size of the sample. With
---do, change all jobs of the listed groups, also outside of the sample. The command asks for
-confirmation, unless --yes is given. 'q' in the JSON of a group is the query for 'beanpole
+The server groups a sample of its jobs, and the command prints the size of the sample. With
+--do, change all jobs of the listed groups, including jobs outside the sample. The command asks
+for confirmation, unless --yes is given. In JSON, 'q' of a group is its query for 'beanpole
 jobs --find'.`
 
 // failuresDo maps the values of --do to their results, and to the states of the jobs that

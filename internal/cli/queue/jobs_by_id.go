@@ -122,8 +122,8 @@ func explainNotFound(ctx context.Context, c *client.Conn, id uint64, err error) 
 
 const takeLong = `
 
-For a worker that holds the job this is like the end of its TTR: its next command for the
-job is answered NOT_FOUND.`
+A worker that holds the job loses it, as at the end of the TTR: the server answers its next
+command for the job with NOT_FOUND.`
 
 func newBury() *cobra.Command {
 	return newJobCommand("bury", "buried", "bury jobs, even reserved ones", "Bury jobs that are ready, delayed or reserved."+takeLong,
@@ -164,11 +164,11 @@ func newJobCommand(name, done, short, long string, change func(ctx context.Conte
 	return cmd
 }
 
-const kickLong = `Make jobs ready: the jobs with the given ids, or up to --count jobs of each tube. A tube kicks
-its buried jobs, or its delayed jobs if no job is buried.
+const kickLong = `Make jobs ready: the jobs with the given ids, or up to --count jobs of each tube. In a tube,
+the command kicks buried jobs, or delayed jobs if no job is buried.
 
-The jobs of a dead tube become ready in the dead tube, which often has no workers. 'beanpole
-redrive TUBE' returns them to the tubes they came from instead.` + idOrTube
+The jobs of a dead tube become ready in the dead tube, which often has no workers. To return
+them to the tubes that they came from, use 'beanpole redrive TUBE'.` + idOrTube
 
 func newKick() *cobra.Command {
 	count := 1

@@ -17,9 +17,9 @@ import (
 const policyLong = `Set, unset, show and explain policies: the maximum number of attempts of a job, retry delays,
 dead tubes, concurrency and rates of tubes.
 
-A setting is durable, takes effect at once, also for future tubes, and overrides the
-configuration file of the server. For each setting, the most specific pattern wins: the name
-of the tube, then the pattern with the longest text before its first * or ?.`
+A setting is durable, takes effect at once, and also applies to future tubes. It overrides the
+server's configuration file. For each setting, the most specific pattern wins: the name of the
+tube, then the pattern with the longest text before its first * or ?.`
 
 // newPolicy returns the command policy.
 func newPolicy() *cobra.Command {

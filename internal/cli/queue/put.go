@@ -58,7 +58,7 @@ func newPut() *cobra.Command {
 		} else if body, err := io.ReadAll(s.In); err != nil {
 			return err
 		} else if job.Body = body; len(body) == 0 {
-			return exit.UsageError("no body: standard input is empty; give it as in: beanpole put %s BODY ('' for an empty body)", job.Tube)
+			return exit.UsageError("no body: standard input is empty; give the body as an argument: beanpole put %s BODY ('' for an empty body)", job.Tube)
 		}
 		return s.putSome(ctx, []client.NewJob{job}, -1)
 	})

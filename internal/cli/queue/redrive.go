@@ -8,11 +8,10 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-const redriveLong = `Return the buried and ready jobs of a dead tube to their origins, the tubes out of which a
-policy with exhausted = "move" has moved them. They become ready, and as after a kick, each
-job has all its attempts again. Jobs that were put or moved here by other means have no
-origin: they stay, and the command reports their number, unless --to names a tube for all
-jobs.
+const redriveLong = `Return the buried and ready jobs of a dead tube to their origins: the tubes from which a policy
+with exhausted = "move" moved them. The jobs become ready and, as after a kick, have all their
+attempts again. Jobs that reached the dead tube in another way have no origin: they stay, and
+the command reports their number, unless --to names a tube for all jobs.
 
 Origins are in the journal and on all members of a cluster. An import drops them.`
 

@@ -12,7 +12,7 @@ import (
 )
 
 const reserveLong = `Reserve the next job of the tubes, print it, and then delete, bury or release it. The
-reservation counts as an attempt of the job; 'beanpole peek' shows a job without one.`
+reservation counts as an attempt of the job; 'beanpole peek' shows a job without a reservation.`
 
 func newReserve() *cobra.Command {
 	var opt struct {

@@ -22,8 +22,8 @@ import (
 func newSchedule() *cobra.Command {
 	const long = `Set, show and run schedules, which put jobs periodically.
 
-A schedule is durable, survives a restart, and runs once in a cluster. Its definition
-overrides one of the same name in the configuration file of the server.`
+A schedule survives a restart, and in a cluster each run puts one job. It overrides a schedule
+of the same name in the server's configuration file.`
 	return cliutil.Group(&cobra.Command{
 		Use:   "schedule COMMAND",
 		Short: "put jobs periodically",
@@ -74,18 +74,17 @@ func onSchedule(name, short string, do func(ctx context.Context, s *session, a *
 var scheduleFlags = [][2]string{
 	{"cron", "`TIMES` of the runs: minute, hour, day of month, month and day of week, or a name such as @daily"},
 	{"every", "`TIME` between runs, instead of --cron"},
-	{"timezone", "`ZONE` of --cron, such as Europe/Berlin (default UTC)"},
-	{"tube", "`TUBE` of the jobs"},
+	{"timezone", "time `ZONE` of --cron, such as Europe/Berlin (default UTC)"},
+	{"tube", "put the jobs into `TUBE`"},
 	{"priority", "`PRIORITY` of the jobs (default 1024)"},
 	{"delay", "delay the jobs by this `TIME` (default 0s)"},
-	{"ttr", "`TIME` that a worker holds a job (default 1m)"},
+	{"ttr", "TTR: maximum `TIME` that a worker holds a job (default 1m)"},
 	{"missed", "`RUNS` to make up after downtime: once, skip or all (default once)"},
-	{"overlap", "`ACTION` if the last job is not over: put or skip (default put)"},
+	{"overlap", "`ACTION` if the previous job is not finished: put or skip (default put)"},
 }
 
 func newScheduleSet() *cobra.Command {
-	const more = `In the body, {time} is replaced by the time of the run, and {name} by NAME. The command sets
-the whole definition, and prints the next runs.
+	const more = `In the body, {time} is replaced by the time of the run, and {name} by NAME. The command replaces the whole definition, and prints the next runs.
 
 `
 	settings, file := make(map[string]*string), ""

@@ -51,8 +51,8 @@ const topLong = `Watch the tubes of a server: jobs by state, waiting and watchin
 second. Tubes that need attention come first. The key ? shows the keys to sort, filter, show
 a job, pause, kick and clear.
 
-With the admin API of a beanpole, top also shows findings, timeouts, releases and the age of
-the next job. It connects again when the server restarts.`
+With the admin API of a beanpole server, top also shows findings, timeouts, releases and the
+age of the next job. It connects again when the server restarts.`
 
 // A topServer implements top.Server.
 type topServer struct {
@@ -116,7 +116,7 @@ func (t *topServer) Kick(tube string, count int) (int, error) {
 func (t *topServer) Clear(tube, state string) (int, error) {
 	n, err := t.Conn.FlushTube(t.ctx, tube, client.State(state), client.All)
 	if errors.Is(err, client.ErrUnknownCommand) {
-		return n, errors.New("the server has no flush-tube; only a beanpole can clear a tube")
+		return n, errors.New("the server has no flush-tube; only a beanpole server can clear a tube")
 	}
 	return n, t.Server.Explain(t.ctx, ignoreNotFound(err))
 }

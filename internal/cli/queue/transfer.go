@@ -42,15 +42,15 @@ func newExport() *cobra.Command {
 	})
 	cmd.Long = exportLong + "\n\n" + cliutil.AdminNeeds
 	cmd.Example = "  beanpole export mail >mail.ndjson\n  beanpole export >all.ndjson"
-	s.defineTube(cmd, "export `TUBE` only, like the argument")
+	s.defineTube(cmd, "export only `TUBE`, instead of the argument")
 	return cmd
 }
 
-const importLong = `Put the jobs of FILE, or of standard input, which 'beanpole export' has written. Each job
+const importLong = `Put the jobs in FILE, or in standard input, as 'beanpole export' writes them. Each job
 keeps its tube, priority, TTR, remaining delay, body and last failure. Buried jobs are
 buried, and reserved jobs become ready. Jobs get new ids, and their counters start at zero.
 
-If a line is wrong, the error names it, and the jobs of the lines before it were put. To
+If a line is wrong, the error names it, and the jobs of earlier lines were put. To
 continue there: tail -n +LINE FILE | beanpole import. If the connection is lost, the number
 of jobs that were put is unknown: clear them and import again.`
 

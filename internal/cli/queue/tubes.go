@@ -52,9 +52,9 @@ const tubesLong = `List all tubes, or the given tubes, with their numbers of job
 prints the reason why its jobs wait. A name can be a pattern: * stands for any characters, ?
 for one.
 
-The command uses the admin API of a beanpole if it finds one. Otherwise it uses the protocol,
-which lacks bytes, ages, timeouts, releases and buries, and policies and workers in the
-reason. --json prints all values.`
+The command uses the admin API of a beanpole server if it finds one. Otherwise it uses the
+protocol, which has no bytes, ages, timeouts, releases and buries; the reason then omits
+policies and workers. --json prints all values.`
 
 func newTubes() *cobra.Command {
 	s := new(session)

@@ -24,17 +24,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
-const workLong = `Run COMMAND for each job of the tubes, with the body as its standard input. The exit
-status of COMMAND decides about the job:
+const workLong = `Run COMMAND for each job of the tubes, with the body as its standard input. The exit status of
+COMMAND has these effects:
 
   0      delete the job
   100    bury the job: another attempt would not help
   other  release the job with a delay of 1, 2, 4, 8 ... seconds, up to an hour, plus or
-         minus a quarter; after --tries attempts, bury it. A kick allows as many
-         attempts again.
+         minus a quarter; after --tries attempts, bury it. A kick grants --tries more attempts.
 
 The job is touched while COMMAND runs, so its TTR does not limit COMMAND. After --timeout,
-COMMAND gets SIGTERM, SIGKILL 3 seconds later, and the attempt has failed. These variables
+COMMAND gets SIGTERM, and SIGKILL 3 seconds later; the attempt has failed. These variables
 describe the job:
 
   BEANPOLE_JOB   id             BEANPOLE_TRIES  number of the attempt, from 1
@@ -42,14 +41,14 @@ describe the job:
   BEANPOLE_PRI   priority       BEANPOLE_ADDR   server
 
 COMMAND prints to the standard output of work. With --json it prints to standard error, and
-standard output gets an object for each job. The last line of standard error becomes the
-reason of a failed attempt.
+work prints an object for each job. The last line of standard error becomes the reason of a
+failed attempt.
 
-After SIGTERM or SIGINT, work takes no more jobs and waits for the running commands. After
---stop they get SIGTERM, and their jobs go to other workers. A second signal ends work at
-once: the commands continue, unless they write to standard error, and their jobs go to other
-workers. A child of COMMAND that keeps standard error open can use it for 3 more seconds. For
-shell syntax, use sh -c '...' as COMMAND.`
+After SIGTERM or SIGINT, work reserves no more jobs and waits for the running commands. After
+the time in --stop they get SIGTERM, and their jobs go to other workers. A second signal ends
+work at once: the commands continue, unless they write to standard error, and their jobs go to
+other workers. A child of COMMAND that keeps standard error open can use it for 3 more seconds.
+For shell syntax, use sh -c '...' as COMMAND.`
 
 // statusBury is the exit status that buries a job. qmail uses it for permanent failures.
 const statusBury = 100
@@ -89,7 +88,7 @@ func newWork() *cobra.Command {
 	s.defineTube(cmd, "work on `TUBES`, in addition to the arguments")
 	f.FuncP("concurrency", "c", "run up to `N` commands at a time (default 1)", flags.IntoCount(&opt.concurrency, "the number of commands"))
 	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job after `N` failed attempts; 0 never does")
-	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0 is unlimited")
+	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "stop a command that runs longer than this `TIME`;\n0 is unlimited")
 	cliutil.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "after a signal, wait up to this `TIME` for running\ncommands; 0 is unlimited")
 	return cmd
 }

@@ -29,19 +29,19 @@ var (
 // helpLines contains the explanation of the keys and the columns.
 var helpLines = strings.Split(`up, down, k, j, page up, page down, g, G   move
 left, right   sort by another column
-/             show tubes whose name has a text; esc: all
-enter         look at the next ready, delayed or buried job
+/             show tubes with a text in their name; esc: all
+enter         show the next ready, delayed or buried job
 p             pause the tube for an hour, or end its pause
 K             kick up to 100 jobs: buried ones, or else delayed
 c             delete all buried, delayed or ready jobs
-q             quit;   p, K and c ask before they do it
+q             quit;   p, K and c ask for confirmation
 
 !         a bad finding, described for the selected tube: jobs are being
           buried, time out or loop, or have no workers; with --admin the
           findings are those of 'beanpole attention'
 AGE       time that the next job has been ready
-WAITING   workers with nothing to do   WATCHING   all that would take its jobs
-+BURIED, +TIMEOUT, +RELEASE   growth since the view began
+WAITING   connections that wait for a job   WATCHING   all that watch the tube
++BURIED, +TIMEOUT, +RELEASE   growth since top started
           (AGE, +TIMEOUT and +RELEASE with --admin, from beanpole)`, "\n")
 
 // rows returns the number of tubes that fit between the titles and the last line.

@@ -111,7 +111,7 @@ func start(m Replica, due int64) (*check, error) {
 }
 
 // errOver means that a check was ended.
-var errOver = errors.New("the consistency check was given up, or another consistency check has started")
+var errOver = errors.New("the consistency check was abandoned, or another consistency check has started")
 
 // end ends the check.
 func (c *check) end() {

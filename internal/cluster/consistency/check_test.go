@@ -44,9 +44,9 @@ func TestCheckIsOver(t *testing.T) {
 		"entries again":   {func(_ *Session, m *fake) { m.observe(8, nil); m.observe(7, nil); m.observe(9, nil) }, ""},
 		"another engine":  {func(_ *Session, m *fake) { m.engine.Store(engine.New(engine.Options{})) }, "leader has changed"},
 		"entries skipped": {func(_ *Session, m *fake) { m.observe(9, nil) }, "received a snapshot"},
-		"member ends":     {func(_ *Session, m *fake) { close(m.failed) }, "given up"},
+		"member ends":     {func(_ *Session, m *fake) { close(m.failed) }, "abandoned"},
 		"another check":   {func(s *Session, m *fake) { s.Do(m, &Request{Name: 2, Step: stepBegin}) }, "another consistency check"},
-		"too long":        {func(*Session, *fake) { time.Sleep(TimeLimit) }, "given up"},
+		"too long":        {func(*Session, *fake) { time.Sleep(TimeLimit) }, "abandoned"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -72,7 +72,7 @@ func (w *world) deleteAll(keep func(c engine.Change) bool) {
 }
 
 // none and some select the jobs that deleteAll keeps. A job that is larger than a segment
-// can prevent cleaning, because the reserve for cleaning has no room for it.
+// can prevent cleaning, because the space reserved for cleaning is too small for it.
 func none(engine.Change) bool   { return false }
 func some(c engine.Change) bool { return c.ID%50 == 0 && c.BodyLen < 1000 }
 
@@ -136,14 +136,14 @@ func TestOthersFillDisk(t *testing.T) {
 		for range 5 {
 			w.disk.SetLimit(1)
 			w.fill(500)
-			if !w.logged("no room for the journal") {
+			if !w.logged("no space for the journal") {
 				w.fatalf("the log has no message that the disk is full")
 			}
 			w.deleteAll(none)
 			w.disk.SetLimit(0)
 			w.live(30)
 		}
-		if !w.logged("journal has room again") {
+		if !w.logged("journal has space again") {
 			w.fatalf("the log has no message that there is room again")
 		}
 		w.kill()
@@ -152,8 +152,8 @@ func TestOthersFillDisk(t *testing.T) {
 	})
 }
 
-// Admitted jobs, even those larger than a segment, have their room if other programs fill
-// the disk before the write.
+// The journal has space for admitted jobs, even jobs larger than a segment, if other
+// programs fill the disk before the write.
 func TestAdmittedHasRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "", 1, journal.Options{SegmentSize: 4096})
