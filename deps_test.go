@@ -15,12 +15,13 @@ import (
 
 const module = "github.com/beanpole-mq/beanpole/"
 
-// arrows is the architecture: the packages of this module and the external modules that
-// each package imports, without its tests. It is a policy: do not change it to make a
-// build pass. It lists every package, and each permitted import is used on at least one
-// system. External modules are named by the first elements of their paths.
+// arrows defines the architecture. For each package, it lists the packages of this module
+// and the external modules that the package imports, except in its tests. It is a policy,
+// so do not change it just to make a build pass. It lists every package, and each
+// permitted import is used on at least one system. External modules are named by the
+// first elements of their paths.
 var arrows = map[string]string{
-	// Pure packages.
+	// These packages are pure.
 	"internal/duration":         "",
 	"internal/engine/histogram": "",
 	"internal/engine":           "internal/engine/heap internal/engine/histogram",
@@ -33,14 +34,14 @@ var arrows = map[string]string{
 	"internal/exit":             "",
 	"internal/flags":            "github.com/spf13",
 
-	// The disk.
+	// These packages use the disk.
 	"internal/wal":            "internal/vfs",
 	"internal/history":        "internal/vfs",
 	"internal/journal/binlog": "internal/engine internal/vfs internal/wire",
 	"internal/journal/record": "internal/engine",
 	"internal/journal":        "internal/journal/binlog internal/engine internal/journal/record internal/vfs internal/wal",
 
-	// The turn and the clients.
+	// These packages execute turns and serve clients.
 	"internal/broker":                  "internal/engine internal/engine/histogram",
 	"internal/conversation/proxyproto": "",
 	"internal/server/ratelog":          "golang.org/x/time",
@@ -70,7 +71,7 @@ var arrows = map[string]string{
 	"internal/op":       "",
 	"internal/jsonscan": "",
 
-	// The cluster.
+	// These packages form the cluster.
 	"internal/cluster/raftlog":     "internal/vfs internal/wal go.etcd.io/raft",
 	"internal/cluster/core":        "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/entry":       "internal/engine internal/journal/record",
@@ -82,7 +83,8 @@ var arrows = map[string]string{
 
 	"internal/cluster/control": "client/admin/apitype internal/cluster internal/cluster/consistency internal/cluster/directory internal/cluster/raftlog internal/cluster/transport",
 
-	// For other programs. contrib contains no code; its tests compare it with the program.
+	// These packages are for other programs. contrib contains no code, and its tests
+	// compare it with the program.
 	"contrib":              "",
 	"client":               "internal/certs internal/wire",
 	"client/admin":         "client/admin/apitype internal/adminsocket internal/op",
@@ -90,7 +92,7 @@ var arrows = map[string]string{
 	"client/worker":        "client",
 	"client/beanpoletest":  "internal/access internal/broker internal/certs/localca internal/engine internal/rights internal/server internal/memnet",
 
-	// Tests and their helpers. conformance needs only an address.
+	// These packages contain tests and their helpers. conformance needs only an address.
 	"internal/test/budget":              "",
 	"internal/test/budget/driver":       "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/test/conformance":         "internal/test/exectest internal/test/freeport",
@@ -108,14 +110,15 @@ var arrows = map[string]string{
 	"internal/test/soak":                "",
 	"internal/test/vfstest":             "internal/vfs",
 
-	// The server process, which connects the packages, and its settings.
+	// These packages contain the server process, which connects the others, and its
+	// settings.
 	"internal/config":          "internal/exit internal/flags internal/adminsocket internal/access internal/admin internal/certs internal/duration internal/engine internal/history internal/policy internal/schedule internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/asynclog": "",
 	"internal/daemon": "internal/exit internal/adminsocket client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/broker internal/certs internal/advice internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/asynclog internal/engine internal/engine/histogram internal/history internal/journal internal/policy internal/schedule internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
-	// The commands. Their shared code imports none of them.
+	// These packages contain the commands. Their shared code imports no command.
 	"internal/cli/cliutil": "internal/flags internal/exit internal/adminsocket client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
 	"internal/advice":      "internal/exit internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "internal/access internal/op internal/flags internal/exit client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
@@ -124,7 +127,7 @@ var arrows = map[string]string{
 	"internal/cli/cluster": "internal/exit client/admin internal/advice internal/cli/cliutil internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/transport internal/vfs github.com/spf13",
 	"internal/cli/bench":   "internal/flags client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
-	// The program: a command line, and an exit code.
+	// These packages form the program, which converts a command line into an exit code.
 	"internal/cli": "internal/flags internal/exit internal/access internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/asynclog github.com/spf13",
 	"cmd/beanpole": "internal/cli",
 }
@@ -147,7 +150,7 @@ func TestDecided(t *testing.T) {
 	}
 }
 
-// systems are the operating systems that the packages support.
+// systems contains the supported operating systems.
 var systems = []string{"linux", "darwin", "freebsd"}
 
 // TestImports compares the packages with arrows.
@@ -189,7 +192,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// never has imports that arrows must not permit, of all packages below from and to.
+// never lists imports that arrows must not permit. from and to include all packages below
+// them.
 var never = []struct{ from, to string }{
 	{"client", "internal/test"},
 	{"internal/config", "internal/cli"},
@@ -198,7 +202,7 @@ var never = []struct{ from, to string }{
 	{"internal/health", "client"},
 }
 
-// below reports whether a package is dir or in it.
+// below reports whether a package is dir or inside it.
 func below(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
 // permits reports whether a word of arrows permits an import. An external module permits
@@ -208,7 +212,7 @@ func permits(word, imp string) bool {
 }
 
 // importsOf returns the imports of each package on all systems, without the standard
-// library. Packages of this module are named by their paths in it.
+// library. Packages of this module are named by their paths in the module.
 func importsOf(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
@@ -216,7 +220,7 @@ func importsOf(t *testing.T) map[string]map[string]bool {
 		for _, p := range packages(t, system) {
 			name, ours := strings.CutPrefix(p.ImportPath, module)
 			if !ours {
-				continue // the package of this test
+				continue // the package that contains this test
 			}
 			if all[name] == nil {
 				all[name] = map[string]bool{}
@@ -231,7 +235,7 @@ func importsOf(t *testing.T) map[string]map[string]bool {
 	return all
 }
 
-// foreign reports whether an import is outside the standard library.
+// foreign reports whether an import is not in the standard library.
 func foreign(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return strings.Contains(first, ".")

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// step is a step of a path in DESIGN.md or doc/internals: a file and a function or
-// method.
+// step matches a step of a path in DESIGN.md or doc/internals, which consists of a file
+// and a function or method.
 var step = regexp.MustCompile("`(internal/[^`]+\\.go)`\\s+`(?:(\\w+)\\.)?(\\w+)`")
 
 // The functions that DESIGN.md and doc/internals name exist.
@@ -94,7 +94,7 @@ func folder(name string) string {
 	return "internal/" + name
 }
 
-// mentioned matches a path of the tree in a document.
+// mentioned matches a path in the tree that a document mentions.
 var mentioned = regexp.MustCompile("`((?:\\.ci|client|cmd|contrib|dist|doc|internal)/[\\w./-]+)`")
 
 // Files that documents mention exist.
@@ -110,7 +110,7 @@ func TestMentionedFiles(t *testing.T) {
 	checked := 0
 	for _, page := range pages {
 		if page == "CHANGELOG.md" {
-			continue // mentions removed files
+			continue // it mentions removed files
 		}
 		text, err := os.ReadFile(page)
 		if err != nil {

@@ -15,7 +15,7 @@ var updateFigures = flag.Bool("figures.update", false, "write the tables of doc/
 // measured names a figure: its file in bench/results, its benchmark and its unit there.
 type measured struct{ label, file, benchmark, unit string }
 
-// shown are the rows of doc/benchmarks.md.
+// shown contains the rows of doc/benchmarks.md.
 var shown = []measured{
 	{"1 connection: put, reserve, delete", "memory", "Memory/1 connection", "cmds/s"},
 	{"8 connections", "memory", "Memory/8 connections", "cmds/s"},
@@ -35,7 +35,8 @@ var shown = []measured{
 	{"Restart after a crash, one million jobs", "restart", "Restart/1000000 jobs", "reply-ns"},
 }
 
-// summary are the rows of README.md: the labels of figures, and what their ratios mean.
+// summary contains the rows of README.md: the labels of figures, and the meanings of
+// their ratios.
 var summary = []struct {
 	label, unit string
 	figures     []measured

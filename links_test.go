@@ -39,7 +39,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// deadLinks finds each kind of dead link.
+// deadLinks finds dead links of each kind.
 func TestDeadLinks(t *testing.T) {
 	tree := fstest.MapFS{
 		"doc/a.md": {Data: []byte("# A\n## 1. One `x`, two\n## Same\n## Same\n```\n# no heading\n```\n" +
@@ -68,11 +68,11 @@ var (
 	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // in an anchor
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // characters that are dropped in an anchor
 )
 
 // deadLinks returns the links of a page that have no target in the tree. It caches the
-// anchors of pages in known.
+// anchors of the pages in known.
 func deadLinks(tree fs.FS, page string, known map[string]map[string]bool) (dead []string) {
 	text, _ := fs.ReadFile(tree, page)
 	for _, m := range link.FindAllSubmatch(fence.ReplaceAll(text, nil), -1) {

@@ -19,14 +19,16 @@ var translated = regexp.MustCompile(`(?i)\bwhat(ever)? (is|are|was|were|has|have
 	`|\b(that|those) of\b|\bof which\b|\b(is|are) how (many|long|much|far|often|old)\b|\b(say|says|said|tell|tells|told|knows?) (of|what|that|who|how|whether)\b` +
 	`|\b(nobody|somebody|whoever|meanwhile|anew)\b|\bany more\b|; (nil|0|empty|none): `)
 
-// Budgets for comments and strings. When the test logs lower figures, lower the budgets.
+// These are the budgets for comments and strings. If the test logs lower figures, lower
+// the budgets.
 const (
 	maxPatterns = 5  // in 1,000 lines of comments
 	maxMessages = 13 // strings with such a construction, without tests
 	maxLong     = 80 // lines of comments over 90 columns
 )
 
-// pages are the documentation. bench/results contains generated tables.
+// pages contains the patterns of the documentation. bench/results is missing because its
+// tables are generated.
 var pages = []string{"*.md", "doc/*.md", "doc/decisions/*.md", "doc/internals/*.md", "internal/test/conformance/*.md"}
 
 // The comments and strings of the code stay within the budgets.
@@ -59,7 +61,7 @@ func TestProseOfCode(t *testing.T) {
 				before := src[:file.Offset(pos)]
 				indent := before[bytes.LastIndexByte(before, '\n')+1:]
 				if len(bytes.TrimSpace(indent)) > 0 {
-					continue // code precedes it
+					continue // code precedes the comment
 				}
 				comments++
 				if translated.MatchString(lit) {
@@ -88,7 +90,8 @@ var (
 	block        = regexp.MustCompile(`^\s*([-*|#<]|\d+\. |$)`) // the start of a paragraph, an item, a row
 )
 
-// Pages have no such construction, no long sentence and no long line.
+// Pages contain no construction that translated matches, no long sentence and no long
+// line.
 func TestProseOfPages(t *testing.T) {
 	for _, glob := range pages {
 		names, err := filepath.Glob(glob)
@@ -126,7 +129,7 @@ func faults(page string) (found []string) {
 		if block.MatchString(line) {
 			finish()
 		}
-		if !strings.HasPrefix(line, "    ") || paragraph != "" { // not code
+		if !strings.HasPrefix(line, "    ") || paragraph != "" { // not a code block
 			paragraph += strings.ReplaceAll(line, " |", ". ") + " "
 		}
 	}
@@ -134,7 +137,7 @@ func faults(page string) (found []string) {
 	return found
 }
 
-// The checks find each kind of fault, and nothing in good text.
+// faults finds each kind of fault, and nothing in good text.
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]int{
 		"The server reports an error.\n- One item. `what is`\n": 0, "Nobody\nknows how.": 2, "    what is code": 0,

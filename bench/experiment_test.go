@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// A server that is too slow is skipped in later rounds; the other server is not.
+// A server that is too slow is skipped in later rounds, but the other server is not.
 func TestServerThatIsTooSlow(t *testing.T) {
 	e := Experiment{
 		Name: "Patience/of a kind",

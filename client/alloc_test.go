@@ -15,7 +15,7 @@ import (
 func TestAllocs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c := dial(t, conformance.Beanstalkd(t), nil) // another process, so that only the client's allocations count
+	c := dial(t, conformance.Beanstalkd(t), nil) // in another process, whose allocations do not count
 	job := client.NewJob{Body: make([]byte, 64)}
 	get(c.Put(ctx, job))
 	held := get(c.Reserve(t.Context()))

@@ -197,7 +197,7 @@ func TestTLS(t *testing.T) {
 	srv := serve(t, tls.NewListener(listen(t), serverConfig))
 	ctx := t.Context()
 	for _, config := range []*tls.Config{
-		{RootCAs: ca.Pool()}, // the host of the address, 127.0.0.1
+		{RootCAs: ca.Pool()}, // verifies the host of the address, 127.0.0.1
 		{RootCAs: ca.Pool(), ServerName: "localhost"},
 		{RootCAs: ca.Pool(), ServerName: "localhost", Certificates: []tls.Certificate{ca.Pair("client")}},
 		{RootCAs: ca.Pool(), MaxVersion: tls.VersionTLS12},
@@ -214,7 +214,7 @@ func TestTLS(t *testing.T) {
 	} {
 		wantErr(t, second(client.Dial(ctx, srv.Addr, &client.Options{TLS: config})), client.ErrDisconnected)
 	}
-	// A client without TLS gets no reply that it could misinterpret.
+	// A TLS server sends no reply that a client without TLS could misinterpret.
 	c := dial(t, srv.Addr, &client.Options{Reconnect: client.Never})
 	if err := c.Ping(ctx); err == nil {
 		t.Error("a server with TLS answers a client without")

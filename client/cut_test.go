@@ -23,7 +23,7 @@ import (
 // A cut defines the place and the way in which a connection breaks.
 type cut struct {
 	how string // "read", "write" or "lie"
-	at  int    // how many bytes still get through
+	at  int    // number of bytes that still arrive
 }
 
 // A cutConn breaks at a byte. Earlier bytes always arrive.
@@ -67,8 +67,8 @@ func (c *cutConn) Write(b []byte) (int, error) {
 	return n, &net.OpError{Op: "write", Err: syscall.EPIPE}
 }
 
-// cutFirst returns options whose first connection breaks; later connections do not. broke
-// reports whether it broke.
+// cutFirst returns options whose first connection breaks, but no later one. broke reports
+// whether the first connection broke.
 func cutFirst(srv *beanpoletest.Server, cut cut) (opt *client.Options, broke func() bool) {
 	first := &cutConn{cut: cut}
 	opt = &client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -135,7 +135,7 @@ func TestCutPut(t *testing.T) {
 		ctx := t.Context()
 		c := dialCut(t, srv.Addr, opt)
 		must(t, c.WatchOnly(ctx, "mail"))
-		var maybe []byte // the bodies of the puts with an unknown outcome
+		var maybe []byte // bodies of the puts with an unknown outcome
 		for i := range 3 {
 			id, err := c.Put(ctx, client.NewJob{Tube: "mail", Body: []byte{byte(i)}})
 			switch {
@@ -152,7 +152,7 @@ func TestCutPut(t *testing.T) {
 		if len(maybe) > 1 {
 			t.Errorf("%d puts have an unknown outcome after one cut", len(maybe))
 		}
-		get(c.ReserveTimeout(ctx, 0)) // it still watches the tube
+		get(c.ReserveTimeout(ctx, 0)) // the connection still watches the tube
 		if st := get(c.StatsTube(ctx, "mail")); int(st.TotalJobs) > 3 || int(st.TotalJobs) < 3-len(maybe) {
 			t.Errorf("%d jobs, %d not certain", st.TotalJobs, len(maybe))
 		}
@@ -169,7 +169,7 @@ func TestCutPut(t *testing.T) {
 				t.Errorf("job %d was reserved twice", body)
 			}
 			if slices.Contains(maybe, body) {
-				continue // the server can execute it after puts of the new connection
+				continue // the server can execute the old put after those of the new connection
 			}
 			if int(body) <= last {
 				t.Errorf("job %d was put late", body)
@@ -369,8 +369,8 @@ func TestIdleTLSConnectionClosed(t *testing.T) {
 	}
 }
 
-// A delete is repeated if its connection is lost before the reply. If the job then does
-// not exist, the first delete might have removed it.
+// A delete is repeated if its connection is lost before the reply. If the job does not
+// exist then, the first delete might have removed it.
 func TestDeleteAgain(t *testing.T) {
 	many := func(ctx context.Context, c *client.Conn) error { return c.DeleteMany(ctx, []uint64{7, 8, 9}) }
 	withReserve := func(ctx context.Context, c *client.Conn) error {

@@ -36,7 +36,7 @@ func TestMany(t *testing.T) {
 					return
 				}
 				var got []*client.Job
-				for len(got) < tc.n { // a batch can have fewer jobs than are ready
+				for len(got) < tc.n { // a batch can contain fewer jobs than are ready
 					got = append(got, get(c.ReserveMany(ctx, tc.n+10, time.Hour))...)
 				}
 				for i, job := range got {
@@ -102,7 +102,8 @@ func TestReserveManyWaits(t *testing.T) {
 	}
 }
 
-// A batch whose context ends drops its connection, like a single command.
+// If the context of a batch ends, the client drops the connection, as for a single
+// command.
 func TestManyCancelled(t *testing.T) {
 	c := dial(t, start(t), nil)
 	other := dial(t, c.Addr(), nil)
@@ -119,7 +120,7 @@ func TestManyCancelled(t *testing.T) {
 	get(c.ReserveMany(t.Context(), 2, 0))
 }
 
-// wantErrs checks that the error is a *BatchError with the given errors.
+// wantErrs checks that err is a *BatchError that contains the given errors.
 func wantErrs(t *testing.T, err error, want ...error) {
 	t.Helper()
 	var batch *client.BatchError
@@ -151,7 +152,8 @@ func awaitAlone(t *testing.T, c *client.Conn) *client.ServerStats {
 	}
 }
 
-// Without reserve-batch, the client sends a command for each job of a batch.
+// If the server does not support reserve-batch, the client sends a command for each job
+// of a batch.
 func TestBatches(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
 		ctx := t.Context()
@@ -167,7 +169,7 @@ func TestBatches(t *testing.T) {
 		ids := get(c.PutMany(ctx, jobs))
 		wantErr(t, second(c.ReserveMany(ctx, 0, 0)), client.ErrInvalid)
 		got := get(c.ReserveMany(ctx, 100, time.Minute))
-		for len(got) < 200 { // a batch can have fewer jobs
+		for len(got) < 200 { // a batch can contain fewer jobs
 			got = append(got, get(c.ReserveMany(ctx, 200-len(got), client.Never))...)
 		}
 		for i, job := range got {

@@ -50,7 +50,7 @@ func TestPoolCommands(t *testing.T) {
 		}
 		must(t, p.DeleteMany(ctx, two))
 		must(t, p.Delete(ctx, get(p.Put(ctx, client.NewJob{}))))
-		// Sequential commands need one connection.
+		// Sequential commands use only one connection.
 		if st := get(p.Stats(ctx)); st.Connections != 1 {
 			t.Errorf("%d connections", st.Connections)
 		}
@@ -172,7 +172,7 @@ func TestPoolLimits(t *testing.T) {
 	})
 }
 
-// By default many goroutines share a few connections.
+// By default, many goroutines share a few connections.
 func TestPoolDefaultLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
@@ -183,7 +183,8 @@ func TestPoolDefaultLimit(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		// No connection is closed while goroutines wait, and at the end few remain.
+		// The pool closes no connection while goroutines wait, and only a few connections
+		// remain at the end.
 		if st := get(p.Stats(t.Context())); st.TotalJobs != 1000 || st.TotalConnections > client.DefaultMaxConns || st.Connections > client.DefaultMaxIdle {
 			t.Errorf("%d jobs over %d connections, of which %d are left", st.TotalJobs, st.TotalConnections, st.Connections)
 		}
@@ -207,7 +208,7 @@ func TestPoolOfList(t *testing.T) {
 		var dialed []string
 		opt := client.Options{DialTimeout: 3 * time.Second, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			dialed = append(dialed, addr)
-			if srv[addr] == nil { // it does not reply
+			if srv[addr] == nil { // this server does not reply
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
@@ -259,7 +260,7 @@ func TestPoolAbandon(t *testing.T) {
 		}
 		job := get(p.Reserve(ctx))
 		must(t, job.Delete(ctx))
-		job.Abandon() // it is finished
+		job.Abandon() // the job is finished
 
 		short, cancel := context.WithCancel(ctx)
 		reserved := make(chan error)
@@ -272,7 +273,7 @@ func TestPoolAbandon(t *testing.T) {
 		// The TTR of the job has expired, so another client can get it.
 		get(p.Put(ctx, client.NewJob{TTR: time.Second}))
 		job = get(p.Reserve(ctx))
-		time.Sleep(2 * time.Second) // of fake time
+		time.Sleep(2 * time.Second) // in fake time
 		wantErr(t, job.Release(ctx, 0), client.ErrNotFound)
 		must(t, p.Ping(ctx))
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-// A fleet consists of servers in memory, which can be unreachable.
+// A fleet contains servers in memory, each of which can be made unreachable.
 type fleet struct {
 	*client.Servers
 	srv  map[string]*beanpoletest.Server
@@ -41,8 +41,8 @@ func newFleet(t *testing.T, addrs ...string) *fleet {
 	return f
 }
 
-// Jobs with a key go to one server, jobs without a key to all servers in turn. An id
-// contains its server.
+// Jobs with the same key go to the same server. Jobs without a key go to all servers in
+// turn. A job's id contains its server.
 func TestServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -68,7 +68,8 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// A server can be unreachable, can drain, and can return.
+// Puts go to other servers while a server is unreachable or drains, and come back when it
+// returns.
 func TestServersFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -90,7 +91,7 @@ func TestServersFailover(t *testing.T) {
 		if id, err := f.Put(ctx, "k", client.NewJob{}); err != nil || id.Server != order[2] {
 			t.Errorf("on %s, %v, want %s", id.Server, err, order[2])
 		}
-		time.Sleep(time.Minute) // of fake time
+		time.Sleep(time.Minute) // in fake time
 		if id := get(f.Put(ctx, "k", client.NewJob{})); id.Server != order[0] {
 			t.Errorf("on %s, want %s", id.Server, order[0])
 		}
@@ -135,7 +136,7 @@ func TestServersToken(t *testing.T) {
 
 // A put whose outcome is unknown is not repeated on another server.
 func TestServersOutcomeUnknown(t *testing.T) {
-	a := play(t, listen(t), "> put 1024 0 60 0\n> \n") // and closes
+	a := play(t, listen(t), "> put 1024 0 60 0\n> \n") // then closes the connection
 	srv := beanpoletest.NewServer(t)
 	s := get(client.NewServers([]string{a, srv.Addr}, nil))
 	defer s.Close()
@@ -151,7 +152,7 @@ func TestServersOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// An additional server gets its share of the keys, and no other keys move.
+// An additional server gets its share of the keys. No other key moves.
 func TestServersOrder(t *testing.T) {
 	three := get(client.NewServers([]string{"a", "b", "c"}, nil))
 	four := get(client.NewServers([]string{"d", "c", "b", "a"}, nil))

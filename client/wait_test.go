@@ -53,8 +53,8 @@ func TestCancelReserve(t *testing.T) {
 	})
 }
 
-// A job that becomes ready when the context ends is not lost: it is returned or stays
-// ready.
+// A job that becomes ready just when the context ends is not lost. It is either returned
+// or still ready.
 func TestCancelRace(t *testing.T) {
 	srv := beanpoletest.NewServer(t)
 	c := dial(t, srv.Addr, nil)
@@ -197,7 +197,7 @@ func stalling(context.Context, string, string) (net.Conn, error) {
 func TestReconnectPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
-		var away time.Time // until then
+		var away time.Time // time until which the server is unreachable
 		attempts := 0
 		c := dial(t, srv.Addr, &client.Options{Reconnect: 20 * time.Second, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if attempts++; time.Now().Before(away) {
@@ -309,7 +309,7 @@ func TestCutDeleteAndReserve(t *testing.T) {
 			calls++
 			deleted = err
 		})
-		if errors.Is(err, client.ErrTimedOut) { // the server still has the lost connection
+		if errors.Is(err, client.ErrTimedOut) { // the server still serves the lost connection
 			jobs, err = c.ReserveMany(ctx, 1, client.Never)
 		}
 		next := get(jobs, err)[0]
@@ -322,12 +322,12 @@ func TestCutDeleteAndReserve(t *testing.T) {
 		case deleted == nil && (st.JobsReady != 1 || next.ID == job.ID):
 			t.Errorf("deleted %d, got %d, %d jobs left", job.ID, next.ID, st.JobsReady)
 		case deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) && !errors.Is(deleted, client.ErrNotFound):
-			t.Error(deleted) // not found, if the server sees the new connection before the end of the old one
+			t.Error(deleted) // not found if the server has not noticed the end of the old connection
 		}
 	})
 }
 
-// losing returns options whose connections are lost after an hour.
+// losing returns options with which each connection is lost after an hour.
 func losing(srv *beanpoletest.Server) *client.Options {
 	return &client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := srv.Dial(ctx, network, addr)
@@ -338,7 +338,7 @@ func losing(srv *beanpoletest.Server) *client.Options {
 	}}
 }
 
-// The longest timeouts work, and survive the loss of any number of connections.
+// The longest timeouts work, even if any number of connections are lost.
 func TestReserveLongest(t *testing.T) {
 	const longest time.Duration = 1<<63 - 1
 	for name, reserve := range map[string]func(ctx context.Context, c *client.Conn) error{
@@ -398,7 +398,7 @@ func TestReserveTimeoutReconnect(t *testing.T) {
 					return last, err
 				}})
 				go func() {
-					time.Sleep(40 * time.Second) // of fake time
+					time.Sleep(40 * time.Second) // in fake time
 					last.Close()
 				}()
 				began := time.Now()

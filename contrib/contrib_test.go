@@ -118,7 +118,7 @@ func panels(t *testing.T) []panel {
 	return d.Panels
 }
 
-// expressions returns the expressions of the dashboard by panel, as Grafana sends them.
+// expressions returns the dashboard's expressions by panel, as Grafana sends them.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	variables := strings.NewReplacer("$__rate_interval", "1m", "$instance", ".*", "$tube", ".*")
@@ -231,7 +231,7 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// Each kind of finding has an alert with the same limit, unless it is no problem in
+// Each kind of finding has an alert with the same limit, unless it is not a problem in
 // itself or another alert covers it.
 func TestAlertsAreFindings(t *testing.T) {
 	const unlessPaused = " unless on (instance, tube) beanpole_tube_pause_left_seconds > 0"

@@ -28,8 +28,8 @@ var withPrometheus = flag.Bool("contrib.prometheus", false, "run a Prometheus be
 // patience is the time limit until Prometheus has data for each expression.
 const patience = 5 * time.Minute
 
-// TestPrometheus evaluates every expression of the dashboard on a Prometheus that scrapes
-// a busy server. Each must return data.
+// TestPrometheus evaluates every expression of the dashboard in a Prometheus server that
+// scrapes a busy server. Each must return data.
 func TestPrometheus(t *testing.T) {
 	if !*withPrometheus {
 		t.Skip("runs only with -contrib.prometheus")
@@ -50,7 +50,7 @@ func TestPrometheus(t *testing.T) {
 	for len(left) > 0 {
 		work(ctx, t, addr, opt)
 		for what, expr := range left {
-			if ok, err := hasData(ctx, api, expr); err == nil && ok { // the first attempts can precede its start
+			if ok, err := hasData(ctx, api, expr); err == nil && ok { // it might still start
 				delete(left, what)
 			}
 		}
@@ -134,8 +134,8 @@ func start(t *testing.T, program string, args ...string) *exectest.Process {
 	return p
 }
 
-// work is a second of typical load: jobs in each state and with each end, a paused tube,
-// waiting workers, and a refused command.
+// work generates typical load for a second: jobs in each state and with each end, a
+// paused tube, waiting workers, and a refused command.
 func work(ctx context.Context, t *testing.T, addr string, opt *client.Options) {
 	t.Helper()
 	must := func(err error) {
@@ -169,19 +169,19 @@ func work(ctx context.Context, t *testing.T, addr string, opt *client.Options) {
 			must(job.Bury(ctx))
 		case 2:
 			must(c.Release(ctx, job.ID, 0, time.Hour))
-		case 3: // it is held during the wait
+		case 3: // the job is held during the wait
 		}
 	}
 	sleepy, err := client.Dial(ctx, addr, opt)
 	must(err)
 	defer sleepy.Close()
-	put("slow", time.Hour, time.Minute) // the job stays to keep the tube, because the counters of a tube end with it
+	put("slow", time.Hour, time.Minute) // keeps the tube and its counters
 	put("slow", 0, time.Second)
 	must(sleepy.WatchOnly(ctx, "slow"))
 	_, err = sleepy.Reserve(ctx)
 	must(err)
 	must(c.WatchOnly(ctx, "slow"))
-	job, err := c.Reserve(ctx) // when the time to run is over
+	job, err := c.Reserve(ctx) // when the TTR has expired
 	must(err)
 	must(job.Delete(ctx))
 }

@@ -32,7 +32,7 @@ var program = flag.String("server", "beanpole", "measure on this `PROGRAM`, whic
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// startServer returns the address of a new server that stops with the benchmark.
+// startServer returns the address of a new server which stops when the benchmark ends.
 func startServer(b *testing.B) string {
 	b.Helper()
 	s := bench.Server{Command: []string{*program, "-l", "127.0.0.1", "-p", "{port}"}}
@@ -47,11 +47,12 @@ func startServer(b *testing.B) string {
 // A session puts and reserves jobs as fast as possible, in one goroutine.
 type session interface {
 	put(n int) error
-	reserve(n int) error // reserves existing jobs, until Close
+	reserve(n int) error // reserves existing jobs; they are reserved until Close
 	io.Closer
 }
 
-// contenders connect with each client. benchstat compares the others with the first.
+// contenders contains the compared clients. benchstat compares the later ones with the
+// first.
 var contenders = []struct {
 	name string
 	dial func(addr string) (session, error)
@@ -73,7 +74,8 @@ func BenchmarkReserve(b *testing.B) {
 	measure(b, func(b *testing.B, s session) error { return s.put(b.N) }, session.reserve)
 }
 
-// measure measures each contender with b.N jobs, after an unmeasured preparation.
+// measure measures each contender with b.N jobs, after calling before, whose time is not
+// measured.
 func measure(b *testing.B, before func(*testing.B, session) error, do func(s session, n int) error) {
 	for _, c := range contenders {
 		addr := startServer(b)
@@ -106,12 +108,12 @@ func timed(b *testing.B, f func() error) {
 
 func processorTime() time.Duration {
 	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for the own process
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // this cannot fail for the own process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkWorker runs a worker with empty handlers, which reserves, handles and deletes
-// jobs. It uses batches, or a command for each job as with a server without batches.
+// jobs. It uses batches, or, as with a server that lacks them, a command for each job.
 func BenchmarkWorker(b *testing.B) {
 	for _, handlers := range []int{1, 10, 100} {
 		for _, takes := range []string{"one", "batches"} {
@@ -178,7 +180,7 @@ func (c *counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A bare session does only the necessary work: its commands are constant, and it checks
+// A bare session does only the necessary work. Its commands are constant, and it checks
 // only the length of the replies.
 type bare struct {
 	net.Conn
@@ -239,7 +241,7 @@ type ours struct {
 	*client.Conn
 	ctx    context.Context
 	cancel context.CancelFunc
-	jobs   []client.NewJob // of a batch
+	jobs   []client.NewJob // the jobs of a batch
 }
 
 // dialOurs connects a session that puts and reserves batch jobs at a time.

@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
-// Each occupied tube gets a job and keeps it during the load.
+// Each occupied tube gets a job, which stays in the tube during the load.
 func TestOccupiedTubes(t *testing.T) {
 	const tubes = 101
 	r := newResponder()

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// startResponder returns the address of a responder that stops with the test.
+// startResponder returns the address of a responder which stops when the test ends.
 func startResponder(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,7 +36,7 @@ func startResponder(t *testing.T) string {
 	return addr
 }
 
-// loads are small runs that use every mix and every kind of end. The field commands is
+// loads contains small runs with every mix and every kind of end. The field commands is
 // the expected number of replies, or -1 if it depends on time.
 var loads = []struct {
 	name     string
@@ -112,7 +112,7 @@ func TestLoadsOnBeanstalkd(t *testing.T) {
 	runLoads(t, conformance.Beanstalkd(t))
 }
 
-// The phases follow the options, in fake time.
+// The phases last as long as the options specify, in fake time.
 func TestConduct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &run{opt: Options{Duration: time.Hour}, base: time.Now()}

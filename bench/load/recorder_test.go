@@ -13,7 +13,7 @@ func TestRecorder(t *testing.T) {
 	for i := range 1000 {
 		r.Record(time.Duration(i+1) * time.Microsecond)
 	}
-	r.Record(-1)        // a clock that went back
+	r.Record(-1)        // the clock went back
 	r.Record(time.Hour) // beyond the range of the histogram
 	l := r.Latency()
 	if l.Count != 1002 || l.Max < time.Minute || l.Max > 61*time.Second {

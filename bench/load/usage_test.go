@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The usage of this process equals the kernel's other accounting.
+// The measured usage of this process agrees with other values from the kernel.
 func TestUsageOf(t *testing.T) {
 	counted := func() time.Duration {
 		var u syscall.Rusage

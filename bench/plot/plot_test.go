@@ -14,8 +14,9 @@ import (
 // classes matches the names of the classes in the style sheet.
 var classes = regexp.MustCompile(`\.([a-z]+)\{`)
 
-// The saved results give charts. Each is XML without references to other hosts, without
-// code, with only known classes, and with a text alternative that contains the figures.
+// Each chart of the saved results is valid XML with only known classes and a text
+// alternative that contains the figures. It contains no code and no reference to another
+// host.
 func TestCharts(t *testing.T) {
 	dir := t.TempDir()
 	if err := run("../results", dir); err != nil {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text decodes a JSON string exactly, or returns an error. It never replaces bytes.
+// Text decodes a JSON string exactly or returns an error. It never replaces bytes.
 func TestText(t *testing.T) {
 	for literal, want := range map[string]string{
 		`""`:                         "",
@@ -50,8 +50,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// decodeLiteral decodes a valid string literal after its first quote. ok is false if the
-// result is not valid Unicode.
+// decodeLiteral decodes the part of a valid string literal after its first quote. ok is
+// false if the result is not valid Unicode.
 func decodeLiteral(s []byte) (decoded string, ok bool) {
 	var b []byte
 	for s[0] != '"' {

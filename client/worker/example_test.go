@@ -34,7 +34,7 @@ func Example() {
 	srv := startExample("to Ann", "to Bob", "the end")
 	defer srv.Close()
 
-	ctx, stop := context.WithCancel(context.Background()) // in a program, signal.NotifyContext
+	ctx, stop := context.WithCancel(context.Background()) // or signal.NotifyContext
 	w, err := worker.New(func(ctx context.Context, job *worker.Job) error {
 		if string(job.Body) == "the end" {
 			stop()

@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/worker"
 )
 
-// A worker reserves existing jobs in batches over one connection, as many as it has free
-// slots. The jobs arrive with their details, so it needs no further commands.
+// A worker uses one connection to reserve a batch of jobs for its free slots. The batch
+// contains the details of the jobs, so the worker needs no further commands.
 func TestBatches(t *testing.T) {
 	bubble(t, func(b *bench) {
 		for range 100 {
@@ -65,7 +65,8 @@ func (c swallowing) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A delete that is lost with its connection is repeated. The job is handled once.
+// If a connection is lost with an unsent delete, the delete is repeated. The job is
+// handled only once.
 func TestDeleteAgain(t *testing.T) {
 	bubble(t, func(b *bench) {
 		dialed := 0

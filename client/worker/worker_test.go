@@ -28,14 +28,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A bench is a worker in fake time, with a server in memory.
 type bench struct {
 	*testing.T
-	*client.Conn // for puts and statistics
+	*client.Conn // the connection for puts and statistics
 	srv          *beanpoletest.Server
 	dialed       atomic.Int32
 
 	mu       sync.Mutex
 	outcomes []worker.Outcome
 	errs     []error
-	log      strings.Builder // without times
+	log      strings.Builder // lines without times
 }
 
 // Write implements io.Writer for the logger.
@@ -166,7 +166,7 @@ func TestWork(t *testing.T) {
 		stop := b.run(func(_ context.Context, job *worker.Job) error {
 			most.Store(max(most.Load(), running.Add(1)))
 			defer running.Add(-1)
-			time.Sleep(time.Second) // of fake time
+			time.Sleep(time.Second) // in fake time
 			sum.Add(int64(job.Body[0]))
 			return nil
 		}, worker.Options{Concurrency: 4, Tubes: []string{"mail", "fax"}})
@@ -196,7 +196,7 @@ func TestTouch(t *testing.T) {
 	for _, tc := range []struct {
 		ttr   time.Duration
 		known bool
-		least uint64 // minimum number of touches; a known TTR needs at most 30
+		least uint64 // minimum number of touches; at most 30 if the TTR is known
 	}{{time.Second, true, 10}, {2 * time.Second, true, 10}, {time.Minute, true, 10}, {time.Second, false, 31}} {
 		t.Run(fmt.Sprint(tc), func(t *testing.T) {
 			bubble(t, func(b *bench) {
@@ -230,7 +230,7 @@ func (c forgetful) Write(p []byte) (int, error) {
 	return c.Conn.Write(bytes.ReplaceAll(p, []byte(c.verb), bytes.ToUpper([]byte(c.verb))))
 }
 
-// without returns options with which the server does not support some commands.
+// without returns options for a server that lacks some commands.
 func (b *bench) without(verbs ...string) client.Options {
 	return client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := b.srv.Dial(ctx, network, addr)
@@ -241,8 +241,8 @@ func (b *bench) without(verbs ...string) client.Options {
 	}}
 }
 
-// A hook can request its job's statistics during the delete, while the connection
-// reserves the next job.
+// A hook can request its job's statistics while the connection deletes the job and
+// reserves the next one.
 func TestFinishAsks(t *testing.T) {
 	bubble(t, func(b *bench) {
 		asked := make(chan error, 4)
@@ -318,7 +318,7 @@ func (e explained) Unwrap() error { return e.error }
 
 func (explained) Reason() string { return "Declined: card" }
 
-// A handler can choose the outcome of the job. The server gets the reason.
+// A handler can choose the outcome of its job, and its reason is sent to the server.
 func TestVerdicts(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var notes []string
@@ -351,7 +351,7 @@ func TestVerdicts(t *testing.T) {
 		if st := b.stats(retried); st.State != client.StateDelayed || st.Delay != time.Hour {
 			t.Errorf("%+v", st)
 		}
-		// The reason is optional.
+		// A verdict does not need a reason.
 		b.outcomes = nil
 		b.put(client.NewJob{Body: []byte("bury for nothing")})
 		b.put(client.NewJob{Body: []byte("retry for nothing")})
@@ -369,7 +369,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 // A job that kills its workers is buried before another handler gets it. beanpole sends
-// the number of tries with the job. With other servers, the worker must request it.
+// the number of tries with the job. For other servers, the worker requests the number.
 func TestJobKillsWorkers(t *testing.T) {
 	for _, asks := range []bool{false, true} {
 		t.Run(fmt.Sprintf("CheckTries=%t", asks), func(t *testing.T) {
@@ -475,7 +475,7 @@ func TestTimeout(t *testing.T) {
 					case st.State == client.StateDelayed:
 						b.KickJob(b.Context(), id)
 					}
-					// The slot handles jobs again when the handler has returned.
+					// When the handler returns, its slot handles jobs again.
 					other := b.put(client.NewJob{})
 					time.Sleep(25 * time.Hour)
 					synctest.Wait()
@@ -603,7 +603,7 @@ func TestStopDeaf(t *testing.T) {
 	})
 }
 
-// The context of a handler whose job is lost is cancelled.
+// When a job is lost, the context of its handler is cancelled.
 func TestLost(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var nc net.Conn
@@ -681,7 +681,7 @@ func TestLog(t *testing.T) {
 		}
 		synctest.Wait()
 		away.Store(true)
-		nc.Load().(net.Conn).Close() // while it waits for a job
+		nc.Load().(net.Conn).Close() // closed while it waits for a job
 		time.Sleep(time.Minute)
 		away.Store(false)
 		time.Sleep(time.Minute)
@@ -762,7 +762,8 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// The pause grows up to an hour, and is random so that jobs do not return together.
+// The pause grows to at most an hour. It is random, so that jobs do not return at the
+// same time.
 func TestBackoff(t *testing.T) {
 	for tries, want := range map[int]time.Duration{0: 1, 1: 1, 2: 2, 5: 16, 12: 2048, 13: 3600, 1000: 3600} {
 		want *= time.Second

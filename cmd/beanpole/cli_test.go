@@ -12,7 +12,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// A command without a terminal interface writes only its text to the terminal.
+// A command that has no terminal interface writes only its text to the terminal.
 func TestPlainTerminal(t *testing.T) {
 	cmd := exec.Command("beanpole", "version")
 	cmd.Env = append(cmd.Environ(), "TERM=xterm", "COLORFGBG=")
@@ -22,7 +22,7 @@ func TestPlainTerminal(t *testing.T) {
 	}
 	defer terminal.Close()
 	var text bytes.Buffer
-	io.Copy(&text, terminal) // returns an error when the program ends
+	io.Copy(&text, terminal) // it returns an error when the program ends
 	if err := cmd.Wait(); err != nil || !strings.HasPrefix(text.String(), "beanpole ") || strings.Contains(text.String(), "\x1b") {
 		t.Errorf("%q, %v", text.String(), err)
 	}

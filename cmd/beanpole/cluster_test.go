@@ -21,7 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// TestScript's scripts about clusters use the commands port, until, damage and plant.
+// The cluster scripts of TestScript use the commands port, until, damage and plant.
 
 func scriptPort(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -41,8 +41,8 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// Without a pause, repeated runs would take the processor from the program that they
-	// wait for.
+	// Without a pause, repeated runs would take the processor from the program under
+	// test.
 	for pace := time.NewTicker(100 * time.Millisecond); ; <-pace.C {
 		cmd := exec.CommandContext(ctx, args[1], args[2:]...)
 		cmd.Dir = ts.MkAbs(".")
@@ -66,10 +66,10 @@ func scriptDamage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	segments, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "cluster", "log", "beanpole.*.wal"))
 	ts.Check(err)
-	for _, name := range slices.Backward(segments) { // in the order of their numbers
+	for _, name := range slices.Backward(segments) { // in numerical order
 		b, err := os.ReadFile(name)
 		ts.Check(err)
-		const header, changed = 128, 8 // a record ends with up to 7 unused bytes
+		const header, changed = 128, 8 // a record can end with up to 7 unused bytes
 		end := len(bytes.TrimRight(b, "\x00"))
 		if end <= header {
 			continue

@@ -62,7 +62,8 @@ var ages = regexp.MustCompile(`"(age|oldest_ready)":0`)
 // recipe is a command in the text of a page.
 var recipe = regexp.MustCompile("`((?:beanpole|curl) [^`]+)`|(?m)^((?:beanpole|curl) .*)$")
 
-// notRun are recipes that need a terminal, run until a signal, or need another server.
+// notRun matches recipes that need a terminal, run until a signal, or need another
+// server.
 var notRun = regexp.MustCompile(`^beanpole (top$|work |-b )|/etc/beanpole`)
 
 // scriptRecipes runs the commands in a chapter of a page with the test's server and

@@ -7,8 +7,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scriptBeanstalkd starts the real beanstalkd. It gets its socket as from a
-// service manager, so that clients can connect before it is ready.
+// scriptBeanstalkd starts the real beanstalkd. It passes it a socket, as a service
+// manager does, so that clients can connect before it is ready.
 func scriptBeanstalkd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: beanstalkd NAME ARG...")

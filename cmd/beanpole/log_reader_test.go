@@ -51,7 +51,7 @@ func TestRefusalIsNotRead(t *testing.T) {
 	if err := syscall.SetNonblock(fd, true); err != nil {
 		t.Fatal(err)
 	}
-	for { // until it is full
+	for { // until the pipe is full
 		if _, err := syscall.Write(fd, make([]byte, 4096)); err != nil {
 			break
 		}

@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Setenv("GORACE", noRaceSleep) // of commands that are run without an environment of their own
+	os.Setenv("GORACE", noRaceSleep) // for commands that run without their own environment
 	testscript.Main(parallel.M{M: m, Most: 6}, map[string]func(){"beanpole": main})
 }
 
@@ -61,7 +61,7 @@ func TestScript(t *testing.T) {
 }
 
 // TestScriptBeanstalkd runs the scripts of commands that support every server, with the
-// real beanstalkd in place of beanpole.
+// real beanstalkd instead of beanpole.
 func TestScriptBeanstalkd(t *testing.T) {
 	if _, err := exec.LookPath("beanstalkd"); err != nil {
 		t.Skip(err)
@@ -75,8 +75,8 @@ func TestScriptBeanstalkd(t *testing.T) {
 	}, "beanstalkd")
 }
 
-// runScripts runs scripts with the given command server. The name of its server is a
-// condition: [on:beanpole] or [on:beanstalkd].
+// runScripts runs scripts with the given implementation of the command server. The name
+// of its server is a condition: [on:beanpole] or [on:beanstalkd].
 func runScripts(t *testing.T, params testscript.Params, server func(*testscript.TestScript, bool, []string), name string) {
 	t.Parallel()
 	binlogs, err := filepath.Abs("../../internal/journal/binlog/testdata")
@@ -193,8 +193,8 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// slowLines are log lines of a start on a slow machine: one per second while it reads a
-// journal, and the duration of slow syncs.
+// slowLines matches log lines of a start on a slow machine: one per second while it reads
+// a journal, and the duration of slow syncs.
 var slowLines = regexp.MustCompile(`(?m)^time=\S+ level=(INFO msg="reading the journal"|WARN msg="a sync of the journal (took long|is under way: clients wait for their replies)") .*\n`)
 
 func scriptFails(ts *testscript.TestScript, neg bool, args []string) {

@@ -22,7 +22,7 @@ import (
 
 type process struct {
 	*exectest.Process
-	states chan string // its notifications to the service manager
+	states chan string // the server's notifications to the service manager
 }
 
 // awaitState waits until the server notifies the service manager of this state.
@@ -107,7 +107,7 @@ func (p *process) start(ts *testscript.TestScript, name string, cmd *exec.Cmd, a
 		f.Close()
 	}
 	ts.Defer(func() {
-		p.Kill() // it can have exited already
+		p.Kill() // it might have exited already
 		for _, m := range addressRE.FindAllStringSubmatch(p.Log.String(), -1) {
 			_, port, _ := net.SplitHostPort(m[1])
 			os.Remove(filepath.Join(adminsocket.System, port+".sock")) // socket file of a killed server
@@ -125,7 +125,7 @@ func serviceManager(ts *testscript.TestScript, p *process) string {
 	path := filepath.Join(dir, "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	ts.Check(err)
-	ts.Check(os.Chmod(dir, 0o755)) // for a server that became another user
+	ts.Check(os.Chmod(dir, 0o755)) // for a server that has switched to another user
 	ts.Check(os.Chmod(path, 0o777))
 	ts.Defer(func() {
 		l.Close()
@@ -194,7 +194,7 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 	nc := dial(ts, neg, append(args, "quit"))
 	replies, err := io.ReadAll(nc)
 	ts.Check(err)
-	nc.Close() // otherwise a stopping server would wait for it
+	nc.Close() // otherwise a stopping server waits for it
 	ts.Stdout().Write(bytes.ReplaceAll(replies, []byte("\r\n"), []byte("\n")))
 }
 
@@ -205,8 +205,8 @@ func scriptWorker(ts *testscript.TestScript, neg bool, args []string) {
 func scriptFlood(ts *testscript.TestScript, neg bool, args []string) {
 	const size = 32 << 20 // more than the buffers of two sockets
 	nc := dial(ts, neg, append(args, fmt.Sprintf("put 0 0 60 %d", size), strings.Repeat("x", size), "peek-ready"))
-	// When the reply has begun, the server has executed the command, but cannot complete
-	// the reply.
+	// When the reply has started, the server has executed the command, but cannot
+	// complete the reply.
 	ts.Check(expect(nc, "INSERTED 1\r\nFOUND 1 "))
 }
 

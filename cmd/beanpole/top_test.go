@@ -51,7 +51,7 @@ func TestTop(t *testing.T) {
 			terminal.wait(`hello`)
 			terminal.press("\t")
 			terminal.wait(`later`)
-			terminal.press("x") // back
+			terminal.press("x") // goes back
 			terminal.wait(`TUBE`)
 			terminal.press("K")
 			terminal.wait(`make 1 of the 1 delayed jobs of mail ready\? y/n`)
@@ -77,7 +77,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// With --admin, top counts the timeouts and the releases since its start.
+// With --admin, top shows the number of timeouts and releases since it started.
 func TestTopAdmin(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
@@ -174,7 +174,7 @@ func startTop(t *testing.T, addr, every string, width, height int, options ...st
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		io.Copy(s.term, ptmx) // returns an error when the program ends
+		io.Copy(s.term, ptmx) // it returns an error when the program ends
 	}()
 	t.Cleanup(func() {
 		cmd.Process.Kill()

@@ -38,7 +38,7 @@ func TestUnitOfMember(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "cluster"), 0o700), os.WriteFile(filepath.Join(dir, "cluster", "member.json"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // with the member, and when that is lost
+	for range 2 { // once with the member, and once after it is lost
 		if text, err := run(); text != "BEANPOLE_CLUSTER=true\n" || err != nil {
 			t.Errorf("after a member: %q, %v", text, err)
 		}

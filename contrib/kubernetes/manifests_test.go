@@ -57,7 +57,7 @@ func TestManifests(t *testing.T) {
 	for name, text := range documents {
 		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 			if bytes.Contains(document, []byte("\nkind: ScaledObject\n")) {
-				continue // of KEDA, whose module has far more dependencies than all others
+				continue // belongs to KEDA, whose module has far more dependencies than all others
 			}
 			object, _, err := decoder.Decode(document, nil, nil)
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		what  string
-		addr  string // empty: a unix socket
+		addr  string // empty for a Unix socket
 		terms ListenerPolicy
 		proof bool
 		want  bool
@@ -41,7 +41,7 @@ func TestDemandByName(t *testing.T) {
 	for _, c := range []struct {
 		control    *Control
 		name, addr string
-		want       string // "-" if it is refused
+		want       string // "-" if the client is refused
 	}{
 		{asks, "mailer", "192.0.2.1", "mailer"},
 		{asks, "other", "10.2.3.4", "-"},

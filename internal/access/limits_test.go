@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// An address can have connections up to its limit, repeatedly. Unix sockets have no
-// limit. No data is kept for an address without connections.
+// An address can repeatedly have as many connections as its limit permits. Unix sockets
+// have no limit. No data is kept for an address without connections.
 func TestConnectionsPerAddress(t *testing.T) {
 	l := &limits{}
 	l.SetLimits(Limits{ConnectionsPerAddress: 2})

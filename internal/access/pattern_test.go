@@ -13,7 +13,8 @@ func TestMatch(t *testing.T) {
 		{"mail", "mail", true}, {"mail", "mails", false}, {"mail", "mai", false}, {"", "", true}, {"*", "", true}, {"*", "any", true},
 		{"mail-*", "mail-", true}, {"mail-*", "mail", false}, {"*-dead", "a-dead-dead", true}, {"*-dead", "a-dead-", false}, {"a*b*c", "aXbYbZc", true}, {"a*b*c", "aXcYb", false},
 		{"m?il", "mail", true}, {"m?il", "mil", false}, {"?", "", false}, {"*?", "x", true}, {"?*", "", false}, {"*a?c", "aacabc", true},
-		// A glob within a pattern: the pattern matches each of its names.
+		// If a glob is within a pattern, the pattern matches each name that the glob
+		// matches.
 		{"*", "mail-*", true}, {"mail-*", "mail-x*", true}, {"mail-*", "mail-?", true}, {"mail-*", "mail*", false}, {"mail-?", "mail-*", false}, {"m?il", "m?il", true}, {"mail", "mai?", false},
 	} {
 		if got := Match(test.glob, test.tube); got != test.want {

@@ -75,8 +75,8 @@ func testPolicy(t *testing.T) *Policy {
 	return p
 }
 
-// TestIdentify identifies clients by their credentials. The order in doc/security.md
-// determines the precedence.
+// TestIdentify identifies clients by their credentials. Their precedence is the order in
+// doc/security.md.
 func TestIdentify(t *testing.T) {
 	p := testPolicy(t)
 	named := func(cn string, dns ...string) *x509.Certificate {
@@ -86,7 +86,7 @@ func TestIdentify(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		shown Credentials
-		want  string // empty for a stranger
+		want  string // empty for a client without an identity
 	}{
 		{"token", Credentials{Token: []byte(mailToken)}, "mailer"},
 		{"another token", Credentials{Token: []byte(mailToken + "x")}, ""},
@@ -141,7 +141,7 @@ func TestMeets(t *testing.T) {
 		{mailer, put, "xmail", false},
 		{mailer, put, "mail/x", false},
 		{mailer, put, "log.a/b", true}, // * is any character
-		{mailer, put, "logxa", false},  // a dot is a dot
+		{mailer, put, "logxa", false},  // a dot matches only a dot
 		{mailer, reserve, "log.a", false},
 		{mailer, stats, "public", true},
 		{lan, put, "log.a", true},
@@ -225,8 +225,8 @@ func prefixes(s ...string) (ps []netip.Prefix) {
 	return ps
 }
 
-// A policy that disables access control does not come into force while the server runs.
-// Neither does the first policy.
+// A policy that disables access control does not take effect while the server runs.
+// Neither does the first policy that enables it.
 func TestReplace(t *testing.T) {
 	token := []IdentityConfig{{Name: "a", Tokens: []Hash{hash(t, mailToken)}}}
 	rule := []RuleConfig{{Identities: []string{"*"}, Tubes: []string{"*"}, Rights: rights.Put}}
@@ -241,7 +241,7 @@ func TestReplace(t *testing.T) {
 	for _, c := range []struct {
 		what      string
 		old, to   *Policy
-		want      string // error
+		want      string // a part of the error
 		wantAsked bool
 	}{
 		{"the same", both, both, "", true},
@@ -284,7 +284,7 @@ func TestDemand(t *testing.T) {
 		what   string
 		policy *Policy
 		shown  Credentials
-		want   string // "-" if it is refused
+		want   string // "-" if the client is refused
 	}{
 		{"no configuration", none, from, ""},
 		{"a token without a configuration", none, token, ""},

@@ -97,7 +97,8 @@ func everything() Options {
 
 var update = flag.Bool("update", false, "write the golden file")
 
-// The metrics of such a queue equal those in testdata, and are valid for Prometheus.
+// The metrics of the queue from newQueue equal those in testdata, and Prometheus accepts
+// them.
 func TestMetrics(t *testing.T) {
 	h := New(newQueue(t), everything())
 	code, body := get(t, h, "/metrics", "")
@@ -109,7 +110,7 @@ func TestMetrics(t *testing.T) {
 	for line := range strings.Lines(body) {
 		name, value, _ := strings.Cut(line, " ")
 		if strings.HasPrefix(line, "beanpole_jobs_memory_") && !strings.Contains(name, "limit") {
-			line = name + " some\n" // as the engine likes
+			line = name + " some\n" // any form that the engine produces
 		}
 		if bucket := strings.Contains(line, "_bucket{"); strings.HasPrefix(line, "beanpole_") && !(bucket && value == last) { // skip buckets without further samples
 			got.WriteString(line)
@@ -147,8 +148,8 @@ func after(body, text string) string {
 	return line
 }
 
-// A server with very many tubes exports the metrics of the most important ones, and the
-// number of the others.
+// If there are too many tubes, the server exports the metrics of the most important ones
+// and the number of the others.
 func TestMostOf(t *testing.T) {
 	tube := func(name string, st engine.TubeStats) tubes.Tube { return tubes.Tube{Name: name, TubeStats: st} }
 	all := []tubes.Tube{
@@ -169,7 +170,7 @@ func TestMostOf(t *testing.T) {
 	}
 }
 
-// The most important of very many tubes are selected while the others are read.
+// The most important tubes are selected while all tubes are being read in parts.
 func TestMostOfParts(t *testing.T) {
 	seeds.Each(t, 50, func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -253,7 +254,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Health pages need no rights, all other pages do. Profiles exist only if they are
+// Health pages require no rights, but all other pages do. Profiles exist only if they are
 // enabled.
 func TestPermission(t *testing.T) {
 	policy := policyOf(t)
@@ -343,7 +344,7 @@ func TestMetricsOfTubes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newQueue(t) // with mail and news
+	b := newQueue(t) // contains the tubes mail and news
 	h := New(b, Options{Identify: identifyBy(t, policy)})
 	for name, want := range map[string][]string{"mail": {"mail"}, "other": nil, "all": {"mail", "news"}} {
 		_, text := get(t, h, "/metrics", name+"-0123456789-0123456789")
@@ -387,7 +388,7 @@ func TestRebinding(t *testing.T) {
 			h.ServeHTTP(w, r)
 			want := c.code
 			if path == "/api/v1/x" && want == 200 {
-				want = 404 // of the API
+				want = 404 // from the API
 			}
 			if w.Code != want {
 				t.Errorf("%s on %s for %q: %d, want %d", path, c.local, c.host, w.Code, want)
@@ -396,7 +397,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// The first page redirects to the console, if there is one.
+// The root path redirects to the console, if there is one.
 func TestConsole(t *testing.T) {
 	pages := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for path, want := range map[string]int{"/": 303, "/console/tubes": 200} {
@@ -409,7 +410,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// Certificates do not suppress other metrics, even if a file has several.
+// If a file contains several certificates, the other metrics are still exported.
 func TestMetricsOfOneFile(t *testing.T) {
 	now := time.Now()
 	h := New(newQueue(t), Options{Certificates: func() []certs.Expiry {
@@ -420,7 +421,7 @@ func TestMetricsOfOneFile(t *testing.T) {
 	}
 }
 
-// Guesses of tokens are limited as in the API.
+// As in the API, the rate of wrong tokens is limited.
 func TestGuesses(t *testing.T) {
 	h := New(newQueue(t), Options{Identify: func(*http.Request) (*access.Identity, bool) { return nil, false }})
 	for i := range 12 {

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The table in doc/metrics.md contains exactly the exported metrics, in their order, with
-// kind, labels and help text.
+// The table in doc/metrics.md contains exactly the exported metrics, in the same order,
+// with their kinds, labels and help texts.
 func TestDocumented(t *testing.T) {
 	opt := everything()
 	opt.Tubes = DefaultTubes
@@ -52,14 +52,14 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// All tubes have metrics, even if there are more than one turn reads.
+// All tubes have metrics, even if there are more tubes than one turn reads.
 func TestTubesOfManyTurns(t *testing.T) {
 	const tubes = 2*tubesPerTurn + 1
 	b := broker.New(engine.New(engine.Options{}), broker.Options{})
 	t.Cleanup(func() { b.Close() })
 	b.Call(func(e *engine.Engine, _ int64) {
 		s := e.Open(nil)
-		for i := range tubes - 1 { // and default
+		for i := range tubes - 1 { // the last one is the tube default
 			e.Watch(s, fmt.Appendf(nil, "tube-%d", i))
 		}
 	})

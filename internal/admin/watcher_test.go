@@ -29,8 +29,8 @@ func (l *hangingLog) Housekeep(int64) int64 { return engine.Never }
 
 func (l *hangingLog) Close() error { return nil }
 
-// Pages for monitors do not wait for the disk. They report the duration of a hanging
-// sync, and later that the queue is unusable. If not even a turn ends, they report that.
+// The health pages do not wait for the disk. They report the duration of a hanging sync,
+// and later that the queue is unusable. If a turn hangs, they report that.
 func TestPagesDoNotWaitForTheDisk(t *testing.T) {
 	for _, name := range []string{"a sync", "a write"} {
 		t.Run(name, func(t *testing.T) {
@@ -94,18 +94,18 @@ func TestPagesDoNotWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// A deposedLog is the Log of a server that no longer decides.
+// A deposedLog is the Log of a server that can no longer make changes.
 type deposedLog struct{ hangingLog }
 
 func (*deposedLog) Flush() (bool, error) { return false, broker.ErrDeposed }
 
-// While the server is deposed, pages for monitors omit the queue and report that it is
+// While the server is deposed, the health pages omit the queue and report that it is
 // unusable.
 func TestPagesWhileDeposed(t *testing.T) {
 	b := broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: new(deposedLog)})
 	defer b.Close()
 	h := New(b, everything())
-	get(t, h, "/readyz", "") // notices the deposition
+	get(t, h, "/readyz", "") // the server notices that it is deposed
 	if code, body := get(t, h, "/readyz", ""); code != 503 || !strings.Contains(body, "no longer leads the cluster") {
 		t.Errorf("/readyz: %d %q", code, body)
 	}
@@ -115,7 +115,7 @@ func TestPagesWhileDeposed(t *testing.T) {
 	}
 }
 
-// /readyz warns if a limit refuses puts, although the queue is usable.
+// /readyz contains a warning if a limit refuses puts, but reports the queue as usable.
 func TestRefusalsAreWarnings(t *testing.T) {
 	b := newQueue(t)
 	b.Call(func(e *engine.Engine, now int64) {

@@ -8,7 +8,7 @@ import (
 )
 
 // The error in stats is one line, even if the error or the path has several. Programs
-// that read stats by lines would take a second line for another key.
+// that read stats line by line would treat a second line as another key.
 func TestPlainIsOneLine(t *testing.T) {
 	err := fmt.Errorf("journal: %w", errors.Join(
 		fmt.Errorf("wal: remove segment: %w", fs.ErrPermission),

@@ -36,10 +36,10 @@ func TestBounds(t *testing.T) {
 				in := validInput(o)
 				f.Of(in).SetZero()
 				if f.Place == op.Path || json.Unmarshal(value, f.Of(in).Addr().Interface()) != nil {
-					continue // the type refuses the value
+					continue // the Go type does not permit the value
 				}
 				if f.Of(in).IsZero() && !f.Required() {
-					continue // a program that leaves the field out
+					continue // a Go program omits the field in this way
 				}
 				if err := within.Do(t.Context(), o.Route, in, reflect.New(o.out).Interface()); admin.StatusOf(err) != http.StatusBadRequest {
 					t.Errorf("%s within the process: %s = %.80s: %v, want status 400", o.ID, f.Name, value, err)
@@ -125,7 +125,7 @@ func validInput(o *operation) any {
 	return in
 }
 
-// boundary sends an input with another value in one field, and returns the status.
+// boundary sends an input with value in one field, and returns the status.
 func (r *rig) boundary(o *operation, f *op.Field, value json.RawMessage) int {
 	in := validInput(o)
 	if f.Name == "ids" {

@@ -50,7 +50,7 @@ func TestNothingIsKnownWhileDeposed(t *testing.T) {
 	r, log := startActive(t)
 	r.sampleTubes(t.Context(), 1)
 	log.over.Store(true)
-	r.want(503, "GET", "/jobs/1", "", nil) // finds out
+	r.want(503, "GET", "/jobs/1", "", nil) // the server notices the end of the epoch here
 	var p problem
 	for _, ask := range []struct{ method, path, body string }{
 		{"GET", "/stats", ""}, {"GET", "/attention", ""}, {"GET", "/search", ""}, {"GET", "/export", ""}, {"GET", "/tubes", ""}, {"GET", "/tubes?sort=ready", ""},
@@ -128,8 +128,8 @@ func TestExportWhileDeposed(t *testing.T) {
 	}
 }
 
-// A request of several turns fails if the engine is replaced between them. Positions in
-// the old engine have no meaning in the new one.
+// A request that takes several turns fails if the engine is replaced between them,
+// because positions in the old engine have no meaning in the new one.
 func TestEngineIsReplaced(t *testing.T) {
 	for _, ask := range []struct{ method, path, body string }{
 		{"GET", "/search?q=x", ""}, {"GET", "/tubes/mail/search?q=x", ""}, {"GET", "/tubes/mail/jobs?state=ready&limit=2000", ""},
@@ -154,7 +154,7 @@ func TestEngineIsReplaced(t *testing.T) {
 						t.Error(p.Detail)
 					}
 				}()
-				synctest.Wait() // for the pause after the first turn
+				synctest.Wait() // waits for the pause after the first turn
 				r.replaceEngine(log)
 				<-answered
 			})
@@ -175,7 +175,7 @@ func TestTaskMeetsAnotherEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := startActive(t)
 		r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, nil)
-		synctest.Wait() // for the pause after the first turn
+		synctest.Wait() // waits for the pause after the first turn
 		r.replaceEngine(log)
 		var task admin.Task
 		r.want(200, "GET", "/tasks/1?wait=60", "", &task)

@@ -15,9 +15,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// An other is a simulated upstream server.
+// An other simulates an upstream server.
 type other struct {
-	asked []string // routes
+	asked []string // routes of the requests
 	err   error
 }
 
@@ -45,7 +45,7 @@ func ask(h http.Handler, method, path, body string) (int, string) {
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-// Operations of an upstream server require rights on all local tubes, stats for reading
+// Operations of an upstream server require rights on all local tubes: stats for reading,
 // and all rights for changes. A read-only upstream refuses changes.
 func TestElsewhereRights(t *testing.T) {
 	known := rightsPolicy(t)
@@ -66,7 +66,7 @@ func TestElsewhereRights(t *testing.T) {
 				path := strings.NewReplacer("{tube}", "mail", "{job}", "1", "{task}", "1", "{connection}", "1").Replace(op.path)
 				code, text := ask(h, op.method, path, "")
 				may := name == "all" && !(readOnly && op.changes()) || name == "both" && !op.changes() && op.Needs.Rights&^(rights.Stats|rights.Peek) == 0
-				wrong := code == http.StatusBadRequest || code == http.StatusUnsupportedMediaType // without a body, but permitted
+				wrong := code == http.StatusBadRequest || code == http.StatusUnsupportedMediaType // but permitted
 				if (may && !wrong) != (len(o.asked) == 1) || may == (code == http.StatusForbidden) {
 					t.Errorf("%s as %s, read-only %v: asked %v, %d %s", op.ID, name, readOnly, o.asked, code, text)
 				}
@@ -168,7 +168,7 @@ func TestRemote(t *testing.T) {
 	)
 	w := httptest.NewRecorder()
 	bring := httptest.NewRequest("POST", Prefix+"/tubes/mail/import", strings.NewReader(`{"body":"three"}`+"\n"))
-	bring.ContentLength = 0 // as the console sends it
+	bring.ContentLength = 0 // as in the console's requests
 	bring.Header.Set("Content-Type", ndjson)
 	if h.ServeHTTP(w, bring); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"imported":1`) {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -184,7 +184,7 @@ func TestRemote(t *testing.T) {
 }
 
 // Credentials of the client are not forwarded. A response that is not from a beanpole API
-// is an error, and its redirects are not followed.
+// is an error, and redirects are not followed.
 func TestRemoteStrangers(t *testing.T) {
 	here := start(t, Options{})
 	followed := false

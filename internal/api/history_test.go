@@ -43,7 +43,7 @@ func (r *rig) series(path, series string) string {
 func TestHistory(t *testing.T) {
 	r := start(t, Options{})
 	r.someJobs("mail", 3)
-	r.sampleServer(600) // earlier puts are no increase
+	r.sampleServer(600) // earlier puts do not count as an increase
 	r.someJobs("mail", 2)
 	r.sampleServer(601)
 	r.someJobs("mail", 4)
@@ -52,7 +52,7 @@ func TestHistory(t *testing.T) {
 		t.Error(got)
 	}
 	r.someJobs("mail", 1)
-	r.sampleServer(603 + secondsKept) // in the place of an earlier sample
+	r.sampleServer(603 + secondsKept) // replaces an earlier sample
 	if got := r.series("/history?points=4", "put"); got != "- - - 1 " {
 		t.Error(got)
 	}
@@ -117,7 +117,8 @@ func TestMinutes(t *testing.T) {
 	})
 }
 
-// A member copies the points and changes of the leader, and continues them when it leads.
+// A member copies the leader's points and changes, and continues them when it becomes the
+// leader.
 func TestHistoryOfLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rigs [2]*rig
@@ -294,7 +295,7 @@ func TestSharedSurvey(t *testing.T) {
 	}
 }
 
-// Growth is reported together with its time span.
+// Growth is reported with its time span.
 func TestGrowth(t *testing.T) {
 	r := start(t, Options{})
 	bury := func() {

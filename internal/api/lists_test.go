@@ -13,7 +13,7 @@ import (
 
 // Jobs of every state are listed in order, page by page, and each job once.
 func TestPagesOfJobs(t *testing.T) {
-	const jobs = 600 // more than one turn lists
+	const jobs = 600 // more jobs than one turn lists
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) {
 		s := e.Open(nil)
@@ -97,8 +97,7 @@ func TestPagesWithBodies(t *testing.T) {
 	}
 }
 
-// A page costs no more than its jobs: its last turn ends after them, even if the tube has
-// more.
+// The last turn of a page ends after the page's last job, even if the tube contains more.
 func TestShortPage(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) {

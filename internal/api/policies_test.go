@@ -125,7 +125,7 @@ func TestDeadTubeRights(t *testing.T) {
 	id := r.dead("secret", "pub")
 	r.in(func(e *engine.Engine, _ int64) {
 		e.SetPolicy("pub", "dead-tube=secret\nexhausted=move\nmax-attempts=1\n")
-		e.SetPolicy("secret", "dead-tube=vault\nexhausted=move\nmax-attempts=1\n") // so that pub has a warning
+		e.SetPolicy("secret", "dead-tube=vault\nexhausted=move\nmax-attempts=1\n") // so that pub gets a warning
 	})
 	r.tasks.Start(t.Context(), r.changes.Begin(&access.Caller{Identity: new(access.Identity)}, "startTask", ""), admin.Task{Tube: "pub", To: "secret"}, 1, func(context.Context, *task.Task) error { return nil })
 	for _, path := range []string{"GET /tubes/pub/policy", "GET /policies", "PATCH /policies/pub", "GET /tasks", "GET /tasks/1", fmt.Sprint("GET /jobs/", id), "GET /tubes/pub/jobs?state=buried", "GET /tubes/pub/search",

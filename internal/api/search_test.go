@@ -182,12 +182,12 @@ func TestSearchByQuery(t *testing.T) {
 		"amount>100 or tags:urgent": "1 2", "state:buried or priority>8 not class:*": "8 10", "held>1h or pri:3": "4", "not held>1h pri<3": "1 2 3",
 		"tube:other state:buried": "8", "state:ready pri<2": "1 2", "id:*": "1 2 3 6 8 9 10", "tries>0": "", "size>60 tube:mail-a": "5", "tube:none": "", "plain needle": "4 7",
 	} {
-		if q == "id:*" { // id is the job's id
+		if q == "id:*" { // here, id is the job's id
 			r.want(400, "GET", "/search?q=id:*", "", nil)
 			continue
 		}
 		var ids []string
-		for cursor, more := "", true; more; more = cursor != "" { // a page of a busy machine can end early
+		for cursor, more := "", true; more; more = cursor != "" { // a page can end early
 			var found admin.Found
 			r.want(200, "GET", "/search?q="+url.QueryEscape(q)+"&cursor="+cursor, "", &found)
 			for _, j := range found.Jobs {
@@ -239,7 +239,7 @@ type onePolicy struct{ *engine.Policy }
 func (p onePolicy) Of(string) *engine.Policy            { return p.Policy }
 func (p onePolicy) With(string, string) engine.Policies { return p }
 
-// The explanation of a stuck tube names the jobs that its workers hold, or the pause.
+// The explanation of a stuck tube names the jobs that its workers hold, or its pause.
 func TestExplainTube(t *testing.T) {
 	r := start(t, Options{})
 	explain := func() string {
@@ -336,7 +336,7 @@ func TestAttentionToLimits(t *testing.T) {
 	finds("bad certificate  0", "warning refused  1", "warning limit  0", "bad limited bytes 10", "bad limited jobs 10")
 }
 
-// Connections are found by their used, watched and awaited tubes, their held jobs, and
+// Connections can be found by their used, watched and awaited tubes, their held jobs, and
 // their address.
 func TestSearchConnections(t *testing.T) {
 	r := start(t, Options{})
@@ -390,7 +390,7 @@ func TestSearchRates(t *testing.T) {
 }
 
 // The explanation of a tube names other tubes, and the connection that holds a job, only
-// to clients that can see them.
+// for clients that can see them.
 func TestWorkersRights(t *testing.T) {
 	known := rightsPolicy(t)
 	asks := "stats"

@@ -18,7 +18,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
-// All long requests together run one turn per yieldPause.
+// All long requests together execute one turn per yieldPause.
 func TestTurnsOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Options{})
@@ -100,7 +100,7 @@ func TestTurnThatPanics(t *testing.T) {
 	}
 }
 
-// A stalled is a client that does not read until it is released.
+// A stalled client does not read until it is released.
 type stalled struct {
 	*httptest.ResponseRecorder
 	may chan struct{}
@@ -111,8 +111,8 @@ func (s stalled) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// Unread exports block others only briefly: further requests get an error with a time to
-// retry.
+// Unread exports block other exports only briefly. Further requests get an error with a
+// time to retry.
 func TestExportsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, Options{})
@@ -215,7 +215,7 @@ func TestRegexpOfLargeBodies(t *testing.T) {
 	if want := "regexp: the query has "; !strings.HasPrefix(p.Detail, want) {
 		t.Error(p.Detail)
 	}
-	r.want(400, "GET", "/search?q=/(x%3F){49}Y/+/(x%3F){48}Y/+/(x%3F){47}Y/", "", &p) // each alone is small enough
+	r.want(400, "GET", "/search?q=/(x%3F){49}Y/+/(x%3F){48}Y/+/(x%3F){47}Y/", "", &p) // alone, each is small enough
 	r.want(202, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","q":"/x{3}/"}`, nil)
 	r.want(400, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","q":"/(x?){500}Y/"}`, nil)
 }

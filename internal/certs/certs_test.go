@@ -33,7 +33,7 @@ func handshake(t *testing.T, server, client *tls.Config) (name string, serverErr
 	clientErr = c.Handshake()
 	if clientErr == nil {
 		name = c.ConnectionState().PeerCertificates[0].Subject.CommonName
-		go c.Read(make([]byte, 1)) // of TLS 1.3's session tickets, and of a late refusal
+		go c.Read(make([]byte, 1)) // reads the session tickets of TLS 1.3, and a late refusal
 	} else {
 		b.Close()
 	}

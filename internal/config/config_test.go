@@ -35,13 +35,13 @@ func file(t *testing.T, text string) string {
 }
 
 // The command line overrides the environment, and the environment overrides the file.
-// Values of several sources are not merged.
+// Values from several sources are not merged.
 func TestSources(t *testing.T) {
 	t.Setenv("BEANPOLE_PORT", "tcp://10.0.0.1:11300") // as Kubernetes sets it for a service
 	t.Setenv("BEANPOLE_LISTEN", "10.0.0.1,10.0.0.2")
 	t.Setenv("BEANPOLE_PORT_11300_TCP_ADDR", "10.0.0.1")
 	t.Setenv("BEANPOLE_ADMIN_PORT", "tcp://10.0.0.1:11380") // like BEANPOLE_ADMIN_HOST
-	t.Setenv("BEANPOLE_MAX_TUBES", "nonsense!")             // the command line is stronger
+	t.Setenv("BEANPOLE_MAX_TUBES", "nonsense!")             // the command line takes precedence
 	t.Setenv("BEANPOLE_CONFIG", file(t, `
 port = 12000
 listen = ["10.0.0.9"]
@@ -67,7 +67,7 @@ require-auth = true
 	}
 }
 
-// A setting of a stronger source also overrides the settings that it excludes.
+// A setting also overrides excluded settings from sources with lower precedence.
 func TestOverrides(t *testing.T) {
 	path := file(t, "fsync-interval = 50")
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// Changed settings between two readings are reported, for all sources.
+// Settings that change between two readings are reported, for all sources.
 func TestChanged(t *testing.T) {
 	path := file(t, "max-tubes = 3\nport = 12000")
 	before, err := read(t, "--config", path)
@@ -105,7 +105,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// Errors of the file name it, and are errors of the command line to the shell.
+// Errors in the file contain its name, and have the exit code of a command-line error.
 func TestFileErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"port = ", "line 1"},
@@ -157,7 +157,7 @@ func TestFileErrors(t *testing.T) {
 	}
 }
 
-// An unreadable file is an error of the command line.
+// An unreadable file is a command-line error.
 func TestNoFile(t *testing.T) {
 	for path, want := range map[string]string{"nowhere.toml": "no such file or directory", ".": "is a directory"} {
 		if _, err := read(t, "--config", path); err == nil || err.Error() != path+": cannot read the configuration: "+want || exit.Code(err) != exit.Usage {
@@ -166,7 +166,8 @@ func TestNoFile(t *testing.T) {
 	}
 }
 
-// Bundled letters, values in the same word, and later options override.
+// Letters can be bundled, a value can be in the same word, and later options override
+// earlier ones.
 func TestLetters(t *testing.T) {
 	s, err := read(t, "-p", "1", "-z", "10", "-VFVp0", "-z3")
 	if err != nil {
@@ -177,8 +178,8 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-// An environment variable whose name resembles an option's stops the start, and so does a
-// wrong value.
+// The server does not start if the name of an environment variable resembles a setting,
+// or if its value is wrong.
 func TestVariableErrors(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"BEANPOLE_MAX_JOB_SIZE", "3x", `bad value "3x" for max-job-size in the environment variable BEANPOLE_MAX_JOB_SIZE: want bytes as a decimal number`},

@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Ids are logged by their names, and journald gets priorities instead of times.
+// User and group ids are logged by name, and journald gets priorities instead of times.
 func TestLogger(t *testing.T) {
 	for _, c := range []struct {
 		args     []string
@@ -40,7 +40,7 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// Options without effect are reported.
+// Options that have no effect are reported.
 func TestNotices(t *testing.T) {
 	s, err := read(t, "-c", "-n", "-s", "1", "-z", "5000000000")
 	if err != nil {

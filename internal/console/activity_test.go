@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Changes link to their objects, and can be filtered by their words.
+// Each change links to its object, and changes can be filtered by words.
 func TestChanges(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
@@ -30,7 +30,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// A running task is shown on the page that started it, and the page updates live.
+// The page that started a task shows the task while it runs, and updates live.
 func TestNoteGoesOn(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil) })
@@ -42,7 +42,8 @@ func TestNoteGoesOn(t *testing.T) {
 	}
 }
 
-// A number leads to its job and a name to its tube. An ambiguous input leads to a choice.
+// A number leads to the job with that id, and a name to the tube. Ambiguous input leads
+// to a choice.
 func TestFind(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
@@ -71,7 +72,7 @@ func TestInSeconds(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
-	synctest.Test(t, func(t *testing.T) { // at midnight
+	synctest.Test(t, func(t *testing.T) { // the fake time starts at midnight
 		time.Sleep(7*time.Hour + 40*time.Minute)
 		for text, want := range map[string]string{"9:00": "4800", "until 09:00": "4800", "Until 9:00 UTC": "4800", "7:40": "86400", "07:39": "86340"} {
 			if got := inSeconds(text); got != want {

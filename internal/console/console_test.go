@@ -20,7 +20,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/gzipped"
 )
 
-// hostile contains bodies from attackers.
+// hostile contains bodies as an attacker would send them.
 var hostile = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre><script>`, `{"displayName":"<script>alert(1)</script>","x":"</script>"}`,
 	"\x00\xff\xfe<script>", `javascript:alert(1)`, `a:1:{s:8:"<script>";s:8:"<script>";}`, "{{.}}", "\u202e\u2028", "",
@@ -43,7 +43,7 @@ func everything(t *testing.T) (*rig, []string) {
 		for _, as := range []string{"", "?as=json", "?as=text", "?as=hex", "?as=php"} {
 			paths = append(paths, fmt.Sprintf("job/%d%s", id, as))
 		}
-		if id != 3 { // which a worker holds
+		if id != 3 { // a worker holds job 3
 			paths = append(paths, fmt.Sprintf("job/%d/edit", id))
 		}
 	}
@@ -102,7 +102,7 @@ func TestPages(t *testing.T) {
 
 // Each action performs its operation through the API, and reports the result.
 func TestActions(t *testing.T) {
-	synctest.Test(t, testActions) // with fake time, because a page waits for a task, and a job has a delay
+	synctest.Test(t, testActions) // because a page waits for a task, and a job has a delay
 }
 
 func testActions(t *testing.T) {
@@ -199,7 +199,7 @@ func offers(text string) bool {
 	return strings.Contains(text, "/console/confirm?") || strings.Contains(text, `name="do"`) || strings.Contains(text, "/put") || strings.Contains(text, "/edit")
 }
 
-// A read-only console offers no changes, and refuses all.
+// A read-only console offers no changes and refuses all of them.
 func TestReadOnly(t *testing.T) {
 	r := start(t, nil, Options{ReadOnly: true})
 	r.put("mail", "x")
@@ -242,7 +242,7 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
-// Rights are checked at each operation, independently of the page.
+// The rights are checked for each operation, independently of the page.
 func TestRights(t *testing.T) {
 	r := start(t, policyOf(t), Options{})
 	r.put("mail", "a secret")
@@ -353,7 +353,7 @@ func TestLogin(t *testing.T) {
 			t.Errorf("attempt %d: %d, want %d", i, w.Code, want)
 		}
 	}
-	r.login(rootToken) // guesses do not block a valid token behind the same proxy
+	r.login(rootToken) // guesses do not block a valid token
 	for range 12 {
 		r.login(rootToken)
 	}
@@ -368,7 +368,7 @@ func requestWith(c *http.Cookie) *http.Request {
 	return h
 }
 
-// The number of sessions is limited. The least recently used session makes room.
+// The number of sessions is limited. A new session replaces the least recently used one.
 func TestManySessions(t *testing.T) {
 	s := NewSessions()
 	now := time.Now()
@@ -453,7 +453,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// The number of streams is limited. Further pages must reload.
+// The number of streams is limited. Further pages must be reloaded.
 func TestManyStreams(t *testing.T) {
 	r := start(t, nil, Options{})
 	srv := httptest.NewServer(r)
@@ -546,7 +546,7 @@ func TestAssets(t *testing.T) {
 	r.page(404, "/console/static/0000000000000000/console.js")
 }
 
-// The first view of a page is small.
+// The first view of a page transfers few bytes.
 func TestWeight(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, now int64) {
@@ -620,7 +620,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// Errors of a search are shown next to the field, which keeps the typed text.
+// The page shows search errors next to the field, which keeps the typed text.
 func TestSearchAsTyped(t *testing.T) {
 	r := start(t, nil, Options{})
 	id := r.put("mail", `{"user":{"id":17}}`)
@@ -637,8 +637,8 @@ func TestSearchAsTyped(t *testing.T) {
 	}
 }
 
-// Tubes that need attention can be first. A column that is not shown by default is shown
-// in its own order.
+// Tubes that need attention can come first. A column that is hidden by default is shown
+// when the list is sorted by it.
 func TestColumns(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("calm", "x")
@@ -689,8 +689,8 @@ func TestPutLines(t *testing.T) {
 	})
 }
 
-// A search that a form would change is refused, because the action would apply to other
-// jobs.
+// If sending a search in a form would change it, it is refused, because the action would
+// apply to other jobs.
 func TestSearchWithLines(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "a\nb")
@@ -721,7 +721,8 @@ func TestTubesLikePaths(t *testing.T) {
 	}
 }
 
-// Two consoles on one host, or behind tunnels from one host, have different cookies.
+// Two consoles on one host, or that are reached through tunnels from one host, use
+// different cookies.
 func TestCookieNames(t *testing.T) {
 	for host, want := range map[string]string{"localhost:8080": cookiePlain + "-8080", "localhost": cookiePlain, "[::1]:9": cookiePlain + "-9", "a:b;c": cookiePlain} {
 		h := httptest.NewRequest("GET", "/console/", nil)

@@ -57,8 +57,8 @@ func TestServerIsShort(t *testing.T) {
 	}
 }
 
-// A live page with the stream's values equals the reloaded page, unless the stream
-// announces other rows.
+// After a live page has applied the stream's values, it equals the reloaded page, unless
+// the stream announces that the rows have changed.
 func TestLivePagesAreTrue(t *testing.T) {
 	synctest.Test(t, testLivePages)
 }
@@ -102,7 +102,7 @@ func testLivePages(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.Contains(before[path], `data-shape="`+live.Shape+`"`) {
-				continue // it is loaded again
+				continue // it will be reloaded
 			}
 			compared[path]++
 			for id := range live.Texts {
@@ -128,7 +128,8 @@ func testLivePages(t *testing.T) {
 	}
 }
 
-// applied returns the part of a page that is reloaded, with the values of a stream.
+// applied returns the part of a page that is reloaded, after applying the values of a
+// stream.
 func (v *liveValues) applied(html string) string {
 	_, html, _ = strings.Cut(html, "<main")
 	html, _, _ = strings.Cut(html, "</main>")
@@ -230,7 +231,7 @@ func TestOldest(t *testing.T) {
 
 var stripTube = regexp.MustCompile(`href="/console/tube/(\w+)"`)
 
-// The lines of the templates are short enough to be readable.
+// The lines of the templates are short enough to be read.
 func TestTemplateLines(t *testing.T) {
 	const most = 250
 	paths, err := fs.Glob(templateFiles, "templates/*.html")
@@ -250,8 +251,8 @@ func TestTemplateLines(t *testing.T) {
 	}
 }
 
-// An expired certificate is not reported as expiring soon, times are readable, and the
-// overview shows the number of refusals.
+// An expired certificate is not reported as one that expires soon, times are readable,
+// and the overview shows the number of refusals.
 func TestDisasterInWords(t *testing.T) {
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
 		o.Facts = func() admin.Server {
@@ -276,7 +277,7 @@ func TestDisasterInWords(t *testing.T) {
 	}
 }
 
-// Numbers next to a chart stay short.
+// Numbers next to a chart are short.
 func TestRoughly(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 99_999: "99\u202f999", 100_000: "100\u202fk", 999_999: "999\u202fk", 1_000_000: "1\u202fM", 1_290_000: "1.2\u202fM", 123_456_789: "123\u202fM"} {
 		if got := roughly(v); got != want {
@@ -285,8 +286,8 @@ func TestRoughly(t *testing.T) {
 	}
 }
 
-// The live values include a failing journal and draining, because the head is not
-// reloaded with the rows.
+// The live values include a failing journal and draining, because a reload of the rows
+// does not reload the head.
 func TestLiveHead(t *testing.T) {
 	health := "ok"
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
@@ -309,7 +310,7 @@ func TestLiveHead(t *testing.T) {
 	}
 }
 
-// A tube is shown with a state that has jobs, and the page stays at that state as jobs
+// The page of a tube shows a state that has jobs, and keeps showing that state as jobs
 // come and go.
 func TestStateStays(t *testing.T) {
 	r := start(t, nil, Options{})
@@ -321,7 +322,7 @@ func TestStateStays(t *testing.T) {
 	}
 }
 
-// On narrow windows, a column is hidden together with its head.
+// In narrow windows, a column is hidden together with its head.
 func TestWideColumns(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")

@@ -19,8 +19,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// If another server sends invalid or incomplete responses, its pages are shown, and this
-// server continues.
+// If another server sends invalid or incomplete responses, the console shows its pages,
+// and this server continues.
 func TestNonsense(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -66,7 +66,7 @@ func TestNonsense(t *testing.T) {
 			}
 			switch {
 			case strings.HasSuffix(path, "/stats"):
-				delete(of, "tubes") // a number there
+				delete(of, "tubes") // the API has a number there
 				delete(of, "connections")
 			case strings.Contains(path, "/connections/"):
 				of["state"], of["tube"] = nil, nil
@@ -119,7 +119,7 @@ func TestNonsense(t *testing.T) {
 			h := httptest.NewRequest("GET", "/console/s/odd/"+path, nil)
 			page, _ := own.mux.Handler(h)
 			if _, isLive := page.(livePage); isLive {
-				own.live.values(own.viewOf("/console/s/odd/" + path)) // its error is shown on the page
+				own.live.values(own.viewOf("/console/s/odd/" + path)) // the page shows the error
 			}
 		}
 		own.page(200, "/console/")

@@ -15,14 +15,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// A stranger is an identity with rights on some tubes.
+// A stranger is an identity that has rights on only some tubes.
 type stranger struct {
 	name   string
 	tubes  []string
 	rights rights.Set
 }
 
-// login returns cookies of users with rights, by their names.
+// loginAs logs in users with some rights, and returns their cookies by name.
 func loginAs(t *testing.T, strangers []stranger) (*rig, map[string]*http.Cookie) {
 	config := access.Config{}
 	for _, s := range strangers {
@@ -136,7 +136,7 @@ func TestConfirmOfNothing(t *testing.T) {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
-	// The page of a job that does not exist keeps the navigation.
+	// The page of a job that does not exist has the usual navigation.
 	if text := r.page(404, "/console/job/99999999"); !strings.Contains(text, ">Connections</a>") || !strings.Contains(text, ">Activity</a>") {
 		t.Error(text)
 	}
@@ -169,8 +169,8 @@ func TestConfirmState(t *testing.T) {
 	}
 }
 
-// A redrive to the origins works for a tube, a selection and a job. A kick in a tube of
-// dead jobs explains where the jobs wait.
+// A redrive to the origins works for a tube, a selection and a job. The page that
+// confirms a kick in a tube of dead jobs explains where the jobs will wait.
 func TestRedrive(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, _ int64) {

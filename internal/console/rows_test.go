@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
-// rowTexts returns the rows of some bodies as shown, and the common part above them.
+// rowTexts returns the displayed rows of some bodies, and the common part above them.
 func rowTexts(wanted *regexp.Regexp, bodies ...string) (texts []string, above string) {
 	var jobs []admin.Job
 	for _, body := range bodies {
@@ -31,7 +31,7 @@ func rowTexts(wanted *regexp.Regexp, bodies ...string) (texts []string, above st
 	return texts, decode.Joined(same)
 }
 
-// A row shows the parts in which it differs. The common parts are above the rows.
+// A row shows the parts that differ from other rows. The common parts are above the rows.
 func TestRowsDiffer(t *testing.T) {
 	const laravel = `{"uuid":"1","displayName":"App\\Mail","data":{"to":"%s","template":"welcome"}}`
 	for _, test := range []struct {

@@ -41,7 +41,7 @@ func several(t *testing.T, opt Options) (own, far *rig) {
 
 var consoleLink = regexp.MustCompile(`(?:href|action)="(/console/[^"]*)"`)
 
-// Each page exists for each server, and links to pages of the same server.
+// Every page exists for each server, and links to the same server's pages.
 func TestServers(t *testing.T) {
 	own, far := several(t, Options{})
 	far.put("mail", `{"n":1}`)
@@ -202,8 +202,8 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// A cluster member shows the other members, problems first. A server without a cluster
-// shows no members.
+// The console of a cluster member shows the other members, problems first. A server
+// without a cluster shows no members.
 func TestCluster(t *testing.T) {
 	c := admin.Cluster{Self: 1, Leader: 2, Term: 7, Quorum: true, Members: []admin.ClusterMember{
 		{ID: 1, Address: "10.0.0.1:11400", Role: "voter", Reachable: true, Progress: &admin.Progress{Applied: 90, Lag: 3}, Version: "1.2"},
@@ -258,7 +258,7 @@ func (c counter) Do(ctx context.Context, route string, in, out any) error {
 	return c.Client.Do(ctx, route, in, out)
 }
 
-// A live page asks its server for the rights and the counts once per second, not more.
+// A live page requests the rights and the counts from its server at most once per second.
 func TestLivePageAsksOnce(t *testing.T) {
 	var own *rig
 	asked := make(map[string]int)

@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api"
 )
 
-// A slowLeader does not reply until it is released, and then is unreachable.
+// A slowLeader does not reply until it is released. Then it is unreachable.
 type slowLeader struct{ asked, let chan struct{} } // asked has a buffer of one
 
 func (l slowLeader) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -53,7 +53,7 @@ func TestSlowLeader(t *testing.T) {
 	}
 }
 
-// Waiting for other servers delays no other page.
+// A page that waits for another server does not delay other pages.
 func TestSlowServer(t *testing.T) {
 	let := make(chan struct{})
 	slow := transport(func() { <-let })

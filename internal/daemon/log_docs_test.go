@@ -21,7 +21,7 @@ func TestLogIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := map[*regexp.Regexp]bool{} // whether the code has the message
+	listed := map[*regexp.Regexp]bool{} // maps a message to whether the code contains it
 	for _, row := range regexp.MustCompile("(?m)^\\| [A-Z]+ `(.*?)` \\|").FindAllStringSubmatch(string(page), -1) {
 		for begins := range strings.SplitSeq(row[1], "`, `") {
 			listed[regexp.MustCompile("^"+strings.ReplaceAll(regexp.QuoteMeta(begins), `\.\.\.`, ".*"))] = false

@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Memory is returned to the system after it was freed, and not repeatedly while it is in
-// use.
+// Freed memory is returned to the operating system, and this is not repeated while memory
+// is in use.
 func TestMemoryWorthCollecting(t *testing.T) {
 	const mb = 1 << 20
 	for _, test := range []struct {

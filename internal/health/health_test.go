@@ -36,7 +36,7 @@ func TestTube(t *testing.T) {
 		{Tube{Work: time.Second, WorkP95: 5 * time.Minute, Workers: &Workers{HeldFor: LongerByP95*5*time.Minute - 1}}, ""},
 		{Tube{Work: time.Second, WorkP95: 5 * time.Minute, Workers: &Workers{HeldFor: LongerByP95 * 5 * time.Minute}}, "warning held"},
 		{Tube{Work: time.Hour, Workers: &Workers{HeldFor: LongerBy*time.Hour - 1}}, ""},
-		{Tube{Workers: &Workers{HeldFor: 24 * time.Hour}}, ""}, // no reservation has ended, so the usual time is unknown
+		{Tube{Workers: &Workers{HeldFor: 24 * time.Hour}}, ""}, // the usual time is unknown
 		{Tube{Used: 1}, "bad limited"},
 	} {
 		if got := kinds(test.tube.Findings(nil)); got != test.want {
@@ -63,7 +63,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// A server that drains explains why tubes are in trouble, and is not hidden behind them.
+// The finding about a draining server explains findings about tubes, so it comes before
+// them.
 func TestCompare(t *testing.T) {
 	found := (&Tube{Name: "mail", Ready: 9}).Findings(nil)
 	found = (&Tube{Name: "big", Ready: 90}).Findings(found)

@@ -28,7 +28,7 @@ func TestWhy(t *testing.T) {
 			Tube{Ready: 9, Waits: time.Hour, Watching: 2, Workers: &Workers{Busy: 2, HeldFor: 58*time.Minute + 59*time.Second, Holder: 75}}, Warning,
 			"2 workers: 2 hold jobs for up to 58 min (connection 75); 9 jobs are ready, the next for 60 min",
 		},
-		{Tube{Ready: 1, Watching: 1, Reserved: 4}, "", "1 worker, and 4 jobs are reserved; 1 job is ready"}, // their holders are unknown
+		{Tube{Ready: 1, Watching: 1, Reserved: 4}, "", "1 worker, and 4 jobs are reserved; 1 job is ready"}, // the holders of the jobs are unknown
 		{Tube{Ready: 1, Watching: 2, Waiting: 2, Reserved: 5, Gate: -1}, "", "at the max-reserved of its policy: 5 jobs are reserved; 1 job is ready"},
 		{Tube{Ready: 1, Watching: 2, Waiting: 2, Gate: 1, GateByLog: true}, "", "the journal has no space to record the attempts that its policy counts: 1 job is ready"},
 		{Tube{Ready: 1, Watching: 2, Waiting: 2, Gate: 1}, "", "at the rate of its policy: the next job can be reserved in 1 s; 1 job is ready"},
@@ -47,11 +47,11 @@ func TestWhy(t *testing.T) {
 			"4 workers: 4 hold jobs for up to 1 s; 283 jobs are ready; in the last 10 min 96 reservations timed out and 3 jobs were deleted: the TTR is too short, or workers hang",
 		},
 
-		// Workers of several tubes.
+		// The workers serve several tubes.
 		{Tube{Ready: 1, Watching: 3, Workers: &Workers{Elsewhere: 2, With: "telemetry"}}, "", "3 workers: 2 are busy with telemetry; 1 job is ready"},
 		{Tube{Ready: 1, Watching: 3, Workers: &Workers{Elsewhere: 1, Busy: 2, HeldFor: time.Second}}, "", "3 workers: 2 hold jobs for up to 1 s, 1 is busy with other tubes; 1 job is ready"},
 
-		// One hung worker among many, with and without ready jobs.
+		// One worker of many is stuck, with and without ready jobs.
 		{
 			Tube{Ready: 2, Watching: 9, Waiting: 3, Work: 5 * time.Second, Workers: &Workers{Busy: 6, HeldFor: 23 * time.Minute, Holder: 94}}, Warning,
 			"9 workers, and 3 of them take ready jobs; 2 jobs are ready; a job has been reserved for 23 min (connection 94), but jobs take 5 s on average",
@@ -62,7 +62,7 @@ func TestWhy(t *testing.T) {
 		},
 		{Tube{Reserved: 1, Watching: 9, Work: 5 * time.Minute, Workers: &Workers{Busy: 1, HeldFor: 23 * time.Minute}}, "", "no job is ready: 1 reserved"},
 
-		// A dead tube.
+		// This is a dead tube.
 		{Tube{Name: "mail.dead", Ready: 1, Dead: true}, Bad, "no workers: 1 job is ready; 'beanpole redrive mail.dead' returns jobs to their tubes"},
 		{
 			Tube{Name: "mail.dead", Buried: 7, Dead: true, Counted: Counts{Over: Lately, Buried: 3}}, Bad,
@@ -81,7 +81,7 @@ func TestRefuses(t *testing.T) {
 		want   string
 	}{
 		{Server{}, ""},
-		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 1, MemoryLimit: 10}, ""}, // it was full, and has room again
+		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 1, MemoryLimit: 10}, ""}, // it has space again
 		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 9, MemoryLimit: 10}, "memory (max-memory)"},
 		{Server{Journal: "no space left on device"}, "the journal: no space left on device"},
 		{Server{Journal: "ok", Draining: true}, "it is draining"},
@@ -92,7 +92,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// Findings that differ only in a number form a group, from four on, and so do the
+// Four or more findings that differ only in a number form a group, and so do the
 // remaining ones. The worst tube is named first.
 func TestGroups(t *testing.T) {
 	var all []Finding

@@ -30,7 +30,7 @@ func open(t testing.TB, fsys vfs.FS, limit int64) (s *Store, log *bytes.Buffer, 
 	return s, log, s.load()
 }
 
-// point returns a point with values that follow from its tube and minute.
+// point returns a point with values that depend on its tube and minute.
 func point(tube string, at int64) Point {
 	n := uint64(at/minute) % 50
 	p := Point{Tube: tube}
@@ -39,7 +39,8 @@ func point(tube string, at int64) Point {
 	return p
 }
 
-// work adds minutes from a time on, with a tube of the minute's hour, and changes.
+// work adds the minutes between two times, with changes and with a different tube for
+// each hour.
 func work(s *Store, from, to int64, flush bool) {
 	for at := from; at <= to; at += minute {
 		s.AddMinute(at, []Point{point("mail", at), point("", at), point(fmt.Sprint("tube-", at/hour), at)})
@@ -80,7 +81,7 @@ func check(t *testing.T, s *Store, to int64) (minutes int) {
 	return minutes / 2
 }
 
-// The power is cut at every operation. Complete files survive; no point or change is
+// If the power is cut at any operation, complete files survive, and no point or change is
 // wrong.
 func TestPowerCut(t *testing.T) {
 	end := start + 125*minute
@@ -99,7 +100,7 @@ func TestPowerCut(t *testing.T) {
 			if minutes := check(t, s, end); over && minutes < 120 {
 				t.Fatalf("of two complete hours, %d minutes are left", minutes)
 			}
-			work(s, end+minute, end+3*minute, true) // in a separate file
+			work(s, end+minute, end+3*minute, true) // goes into a separate file
 			if check(t, s, end+3*minute) < 3 || s.failing {
 				t.Fatalf("cut at %d: the store does not continue: %s", cut, log)
 			}
@@ -110,8 +111,9 @@ func TestPowerCut(t *testing.T) {
 	})
 }
 
-// Each file operation fails once, or from then on. Nothing is lost in memory; when the
-// disk works again, everything is on it. The log has one line for the failure.
+// Each file operation fails once, or permanently from then on. The history in memory
+// loses nothing, and when the disk works again, it contains the whole history. The log
+// contains one line for the failure.
 func TestFaults(t *testing.T) {
 	end := start + 70*minute
 	for _, how := range []faultfs.How{faultfs.Before, faultfs.After, faultfs.Short} {
@@ -151,7 +153,7 @@ func files(t testing.TB) map[string][]byte {
 	s.flush(true)
 	all := make(map[string][]byte)
 	names, err := fsys.List(dir)
-	if err != nil || len(names) != 5 { // two of minutes
+	if err != nil || len(names) != 5 { // two files contain minutes
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
@@ -181,8 +183,8 @@ func write(t testing.TB, all map[string][]byte) *memfs.FS {
 	return fsys
 }
 
-// A damaged byte anywhere, and a file that ends anywhere, costs a block at most. The
-// server logs one line, and the rest is right.
+// A damaged byte, or a truncated file, costs at most one block. The server logs one line,
+// and the rest of the history is correct.
 func TestDamage(t *testing.T) {
 	all := files(t)
 	end := start + 62*minute
@@ -224,7 +226,7 @@ func TestUnusable(t *testing.T) {
 	all := files(t)
 	newer := map[string][]byte{"minutes.7": []byte("beanpole history 2\nand other bytes")}
 	tiny := memfs.New()
-	tiny.SetLimit(1 << 20) // less than two limits are free
+	tiny.SetLimit(1 << 20) // less space is free than twice the limit
 	for _, test := range []struct {
 		name   string
 		fsys   vfs.FS
@@ -250,8 +252,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// Hours are the sums of their minutes, also of an hour in which the server was restarted
-// or down at its end.
+// Each hour is the sum of its minutes, even if the server was restarted during the hour
+// or was down at its end.
 func TestHours(t *testing.T) {
 	fsys := memfs.New()
 	s, _, _ := open(t, fsys, 1<<20)
@@ -286,8 +288,8 @@ func TestHours(t *testing.T) {
 	}
 }
 
-// The store stays within its limit on the disk, and drops the oldest minutes first.
-// Failing changes do not push out others.
+// On the disk, the store stays within its limit and drops the oldest minutes first.
+// Failed changes do not displace others.
 func TestLimit(t *testing.T) {
 	fsys := memfs.New()
 	const limit = 256 << 10
@@ -337,7 +339,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A store receives only missing blocks from another store.
+// A store receives from another store only the blocks that it lacks.
 func TestReceive(t *testing.T) {
 	from, to := New(Options{Limit: 1 << 20}), New(Options{Limit: 1 << 20})
 	end := start
@@ -353,7 +355,7 @@ func TestReceive(t *testing.T) {
 		if check(t, to, end) != int((end-start)/minute) || to.Newest() != from.Newest() {
 			t.Errorf("%v and %v", to.Newest(), from.Newest())
 		}
-		for n := 0; n < len(all); n += 11 { // the connection breaks
+		for n := 0; n < len(all); n += 11 { // the connection breaks at n
 			again := New(Options{Limit: 1 << 20})
 			again.Receive(bytes.NewReader(all[:n]))
 			check(t, again, end)
@@ -421,7 +423,7 @@ func BenchmarkSeries(b *testing.B) {
 	s := New(Options{Limit: DefaultLimit})
 	for at := start + minute; at <= start+31*day; at += minute {
 		if at < start+30*day {
-			at += hour - minute // one minute per hour is enough for the hours
+			at += hour - minute // for the hours, one minute per hour is enough
 		}
 		points := make([]Point, 1000)
 		for i := range points {

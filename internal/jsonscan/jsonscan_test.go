@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The members of any valid object, and the elements of any list, are those that package
-// json reads.
+// For any valid object or list, the package finds the same members or elements as package
+// json.
 func FuzzMembers(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `[]`, ` { "a" : 1 , "b":[1,{"c":"]}"}],"a":"\"\\" , "é":null}`, `[ "x" ,-1.5e3, true,[[]],{} ]`, `{"":"}"}`,
@@ -49,7 +49,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// A string can be truncated.
+// StringEnd detects a truncated string.
 func TestStringEnd(t *testing.T) {
 	for text, want := range map[string]int{`"a"`: 3, `"\"" x`: 4, `"\\"`: 4, `"abc`: 4, `"\`: 2, `"`: 1} {
 		if got := StringEnd(text); got != want {

@@ -55,8 +55,8 @@ func benchmarkSet(b *testing.B, tubes int, tube, other string) {
 	b.ReportMetric(float64(turns)/float64(b.N), "turns")
 }
 
-// BenchmarkUnique puts, reserves and deletes Laravel jobs in a tube with a million
-// others, which are unique or not.
+// BenchmarkUnique puts, reserves and deletes Laravel jobs in a tube with a million other
+// jobs, with and without unique jobs.
 func BenchmarkUnique(b *testing.B) {
 	const jobs = 1_000_000
 	for _, unique := range []string{"no", "body", "/data/commandName, /data/command"} {

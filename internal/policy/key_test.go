@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Jobs of frameworks, with the parts that make jobs equal in each.
+// These bodies are jobs of frameworks. Jobs that are equal can differ where they contain
+// "%".
 const (
 	laravel    = `{"uuid":"%","displayName":"App\\Jobs\\Charge","job":"Illuminate\\Queue\\CallQueuedHandler@call","maxTries":null,"data":{"commandName":"App\\Jobs\\Charge","command":"O:15:\"App\\Jobs\\Charge\":1:{s:2:\"id\";i:7;}"}}`
 	backburner = `{"class":"ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper","args":[{"job_class":"ChargeJob","job_id":"%","queue_name":"default","arguments":[{"_aj_globalid":"gid://shop/User/7"}],"executions":0,"enqueued_at":"%"}]}`
@@ -18,7 +19,7 @@ const (
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 
 func TestKey(t *testing.T) {
-	for _, test := range []struct{ unique, body, want string }{ // want: "no": the body has no key
+	for _, test := range []struct{ unique, body, want string }{ // if want is "no", the body has no key
 		{"body", "a\nb", "a\nb"},
 		{"body", "", ""},
 		{"line", "a\nb", "a"},
@@ -83,7 +84,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// In any JSON, a pointer finds the first value that package json reads there.
+// In any JSON, a pointer selects the first value that package json finds at that place.
 func FuzzKey(f *testing.F) {
 	for _, body := range []string{laravel, backburner, celery, symfony, `{"a":{"a":1},"a":[{}]}`, `{"a":{"\ud800":1}}`, `[[[1]]]`,
 		`{"a":2,"a":{"\u0061":1}}`, `{"a":{"a":01}}`, `{"a":{"a":"\x"}}`, `{"a":{"a":[1.,-]}}`, `{"a":{"a":1e},}`, "{\"a\":\"\x01\"}"} {
@@ -102,7 +103,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// first returns the first value at the path of names.
+// first returns the first value at the path that names form.
 func first(body []byte, names ...string) (value json.RawMessage, ok bool) {
 	if len(names) == 0 {
 		return body, true

@@ -135,8 +135,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Settings without effect, and settings that contradict each other, are probably
-// mistakes.
+// There is a warning for each setting that has no effect or contradicts another setting,
+// because that is probably a mistake.
 func TestWarnings(t *testing.T) {
 	for _, test := range []struct {
 		configs []Config
@@ -144,8 +144,8 @@ func TestWarnings(t *testing.T) {
 	}{
 		{[]Config{{[]string{"mail"}, values{"max-attempts": int64(2), "exhausted": "move"}}}, 0},
 		{[]Config{{[]string{"mail"}, values{"max-attempts": int64(2), "exhausted": "move", "dead-tube": "{tube}"}}}, 1},
-		{[]Config{{[]string{"*"}, values{"exhausted": "move", "burst": int64(2)}}}, 2},                // neither has an effect alone
-		{[]Config{{[]string{"a"}, values{"ttl": "1h", "retry-delay": "1h", "retry-max": "1h"}}}, 2},   // no second try
+		{[]Config{{[]string{"*"}, values{"exhausted": "move", "burst": int64(2)}}}, 2},                // alone, neither has an effect
+		{[]Config{{[]string{"a"}, values{"ttl": "1h", "retry-delay": "1h", "retry-max": "1h"}}}, 2},   // there is no second try
 		{[]Config{{[]string{"a"}, values{"ttl": "1h", "expired": "bury", "keep-buried": "1h"}}}, 1},   // buried and deleted at once
 		{[]Config{{[]string{"a"}, values{"ttl": "2h", "retry-delay": "1h", "keep-buried": "1h"}}}, 0}, // for jobs that workers bury
 	} {
@@ -155,8 +155,9 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Run-time settings override the file, setting by setting, for all patterns. Among
-// run-time settings the most specific pattern applies, in any order of setting.
+// Each run-time setting overrides the same setting in the file, for all patterns. Among
+// run-time settings the most specific pattern applies, regardless of the order in which
+// they were made.
 func TestWith(t *testing.T) {
 	file := set(t, Config{[]string{"mail"}, values{"max-attempts": int64(9), "retry-delay": "9s"}}, Config{[]string{"*"}, values{"burst": int64(9)}})
 	texts := map[string]string{"*": "max-attempts=2\nmax-releases=2\n", "m*": "max-attempts=3\n", "m*l": "max-attempts=4\n", "m??l": "max-attempts=5\n", "mailx": "max-attempts=6\n"}
@@ -239,8 +240,8 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// Patterns that overlap make a policy for each set of them. A Set keeps a bounded number
-// of those policies.
+// Each combination of overlapping patterns has its own policy. A Set keeps a bounded
+// number of them.
 func TestPoliciesKept(t *testing.T) {
 	configs := make([]Config, 15)
 	for i := range configs {

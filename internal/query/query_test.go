@@ -10,7 +10,7 @@ func TestParse(t *testing.T) {
 		{"", ""},
 		{`user.id:17 state:buried age>10m tries>=3 "some text" /re g/ tube:mail-*`, `in mail-*; buried; with age > 10m; with tries ≥ 3; where user.id is 17; that contain “some text”; that match re g`},
 		{"connection refused", "that contain “connection”; that contain “refused”"},
-		{"/user/id = 17", "where /user/id is 17"}, // as it was always typed
+		{"/user/id = 17", "where /user/id is 17"}, // earlier versions accepted this form
 		{`/user/id="a b"`, `where /user/id is a b`},
 		{"/user/id:17 x", "where /user/id is 17; that contain “x”"},
 		{"/user/id", "that have /user/id"},
@@ -27,11 +27,11 @@ func TestParse(t *testing.T) {
 		{"priority<10 or age>1h or", "that contain “or”; with priority < 10 or with age > 1h"},
 		{`"not" "or" x or`, "that contain “not”; that contain “or”; that contain “x”; that contain “or”"},
 		{"a or state:busy", `! state: unknown state "busy"; want one of ready, reserved, delayed, buried`},
-		// Words.
+		// These queries contain words.
 		{`App\Jobs\Mail`, `that contain “App\Jobs\Mail”`},
 		{"App::Mail http://host/a 12:30 a=b a->b x: > {\"a\":1}", "that contain “App::Mail”; that contain “http://host/a”; that contain “12:30”; that contain “a=b”; that contain “a->b”; that contain “x:”; that contain “>”; that contain “{\"a\":1}”"},
 		{`"say \"hi\" \n"`, `that contain “say "hi" \n”`},
-		// Mistakes.
+		// These queries contain mistakes.
 		{`"open`, `! the quote before "open" does not end`},
 		{`user.name:"open`, `! the quote before "open" does not end`},
 		{"state:busy", `! state: unknown state "busy"; want one of ready, reserved, delayed, buried`},

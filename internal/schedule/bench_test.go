@@ -32,7 +32,7 @@ func BenchmarkSameMinute(b *testing.B) {
 				changes := e.TakeChanges()
 				took := time.Since(began)
 				e.RecycleChanges(changes)
-				if now++; day > 0 { // the first time compiles them
+				if now++; day > 0 { // the first run compiles them
 					worst, total, turns = max(worst, took), total+took, turns+1
 				}
 			}

@@ -20,14 +20,14 @@ type world struct {
 	rng   *rand.Rand
 	e     *engine.Engine
 	log   []engine.Change
-	now   int64 // on the engine's clock, ns
-	wall  int64 // s
+	now   int64 // time on the engine's clock, in ns
+	wall  int64 // in seconds
 	defs  map[string]map[string]string
 	done  map[string]int64 // by schedule, the time up to which the model has run it
 	seen  map[string]int64 // by schedule, the time up to which it has searched
 	due   map[string][]int64
 	last  map[string]uint64 // the last job
-	fired map[string]bool   // name and moment of each job in the log
+	fired map[string]bool   // name and time of each job in the log
 }
 
 // start starts an engine from the log.
@@ -38,7 +38,7 @@ func (w *world) start() {
 	}
 }
 
-// dueOf returns the runs of a schedule that the model has not run.
+// dueOf returns the runs of a schedule that the model has not yet executed.
 func (w *world) dueOf(name string) []int64 {
 	from := max(w.seen[name], w.done[name])
 	if w.wall > from {
@@ -48,7 +48,7 @@ func (w *world) dueOf(name string) []int64 {
 	return slices.DeleteFunc(slices.Clone(w.due[name]), func(at int64) bool { return at > w.wall })
 }
 
-// runs returns the runs of a schedule after one time and up to another.
+// runs returns the runs of a schedule after from, up to and including to.
 func (w *world) runs(name string, from, to int64) (runs []int64) {
 	def := w.defs[name]
 	if def["cron"] != "" {
@@ -65,8 +65,8 @@ func (w *world) runs(name string, from, to int64) (runs []int64) {
 	return runs
 }
 
-// expect returns the jobs that the model puts now, and updates the model. Skipped runs
-// and draining put none.
+// expect updates the model and returns the jobs that it puts now. Skipped runs, and runs
+// while the server drains, put no job.
 func (w *world) expect() (jobs []string) {
 	for _, name := range slices.Sorted(maps.Keys(w.defs)) {
 		def := w.defs[name]
@@ -142,7 +142,7 @@ func (w *world) turn() {
 	if !slices.Equal(got, want) {
 		w.t.Fatalf("at %d put %v, want %v; definitions %v", w.wall, got, want, w.defs)
 	}
-	if w.rng.IntN(50) == 0 && from > 0 && len(w.log) > from { // the definitions are durable
+	if w.rng.IntN(50) == 0 && from > 0 && len(w.log) > from { // the definitions are already durable
 		w.crash(from + w.rng.IntN(len(w.log)-from))
 	}
 }

@@ -39,7 +39,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// TestBadSettings checks the errors of wrong settings.
+// TestBadSettings checks the errors for wrong settings.
 func TestBadSettings(t *testing.T) {
 	for _, c := range []struct{ setting, value, want string }{
 		{"cron", "30 25 * * *", `cron: column 4: bad hour "25"; want a number from 0 to 23`},
@@ -84,7 +84,7 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-// TestText checks that a stored text has the settings.
+// TestText checks that the stored text contains the settings.
 func TestText(t *testing.T) {
 	settings := map[string]string{"cron": "@daily", "tube": "t", "body": "a=\"b\"\n\nc\x00 {time} {name}", "timezone": "Asia/Kathmandu", "ttr": "90s", "priority": "7"}
 	if got := Parse(Text(settings)); !maps.Equal(got, settings) {
@@ -103,25 +103,26 @@ func TestText(t *testing.T) {
 // TestDaylightSaving lists the runs around changes of the local time.
 func TestDaylightSaving(t *testing.T) {
 	for _, c := range []struct{ cron, zone, after, want string }{
-		// 02:00 to 03:00 does not exist.
+		// On this day, 02:00 to 03:00 does not exist.
 		{"30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00+01:00", "03-29T03:00+02:00 03-30T02:30+02:00"},
 		{"*/30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00+01:00", "03-29T03:00+02:00 03-30T02:00+02:00 03-30T02:30+02:00"},
 		{"*/30 * * * *", "Europe/Berlin", "2026-03-29T01:00:00+01:00", "03-29T01:30+01:00 03-29T03:00+02:00 03-29T03:30+02:00"},
 		{"0 3 * * *", "Europe/Berlin", "2026-03-28T12:00:00+01:00", "03-29T03:00+02:00 03-30T03:00+02:00"},
 		{"30 2 * * *", "America/New_York", "2026-03-07T12:00:00-05:00", "03-08T03:00-04:00 03-09T02:30-04:00"},
-		// 02:00 to 03:00 occurs twice.
+		// On this day, 02:00 to 03:00 occurs twice.
 		{"30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00+02:00", "10-25T02:30+02:00 10-26T02:30+01:00"},
 		{"30 2 * * *", "Europe/Berlin", "2026-10-25T02:10:00+01:00", "10-26T02:30+01:00"},
 		{"*/30 * * * *", "Europe/Berlin", "2026-10-25T02:00:00+02:00", "10-25T02:30+02:00 10-25T03:00+01:00"},
 		{"0 3 * * *", "Europe/Berlin", "2026-10-24T12:00:00+02:00", "10-25T03:00+01:00 10-26T03:00+01:00"},
 		{"30 1 * * *", "America/New_York", "2026-10-31T12:00:00-04:00", "11-01T01:30-04:00 11-02T01:30-05:00"},
-		// Half an hour, the southern half, midnight, and a day that did not exist.
+		// These changes are half an hour long, in the southern hemisphere, at midnight,
+		// or skip a whole day.
 		{"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00:00+10:30", "10-04T02:30+11:00 10-05T02:15+11:00"},
 		{"45 1 * * *", "Australia/Lord_Howe", "2027-04-03T12:00:00+11:00", "04-04T01:45+11:00 04-05T01:45+10:30"},
 		{"30 0 * * *", "Africa/Cairo", "2026-04-23T12:00:00+02:00", "04-24T01:00+03:00 04-25T00:30+03:00"},
 		{"0 */12 * * *", "America/Chicago", "2040-12-30T12:00:00-06:00", "12-31T00:00-06:00 12-31T12:00-06:00 01-01T00:00-06:00"},
 		{"0 12 * * *", "Pacific/Apia", "2011-12-29T11:00:00-10:00", "12-29T12:00-10:00 12-31T00:00+14:00 12-31T12:00+14:00"},
-		// Without a change.
+		// Here the local time does not change.
 		{"0 0 29 2 *", "UTC", "2096-03-01T00:00:00Z", "02-29T00:00Z"},
 		{"0 0 13 * fri", "UTC", "2026-11-01T00:00:00Z", "11-06T00:00Z 11-13T00:00Z 11-20T00:00Z"},
 		{"0 0 */2 * mon", "UTC", "2026-11-01T00:00:00Z", "11-09T00:00Z 11-23T00:00Z"},
@@ -164,8 +165,8 @@ func drawCron(rng *rand.Rand) string {
 	return strings.Join(words, " ")
 }
 
-// naiveRuns returns the runs from one moment to another. It looks at each minute: a local
-// minute runs at its first moment, a minute that is left out at the moment after it.
+// naiveRuns returns the runs between two times. It checks each minute. A local minute
+// runs when it first occurs, and a skipped minute runs right after the gap.
 func naiveRuns(c *cron, from, to int64) (runs []int64) {
 	minute := func(local time.Time) bool {
 		on := func(bits uint64, n int) bool { return bits&(1<<n) != 0 }
@@ -173,7 +174,7 @@ func naiveRuns(c *cron, from, to int64) (runs []int64) {
 		return on(c.minutes, local.Minute()) && on(c.hours, local.Hour()) && on(c.months, int(local.Month())) && (day && weekday || c.either && (day || weekday))
 	}
 	const margin = 26 * 60 * 60 // so that a local time before from that occurs again is skipped
-	latest := time.Time{}       // local minute that has occurred
+	latest := time.Time{}       // latest local minute that has occurred
 	for at := from/60*60 - margin; at <= to; at += 60 {
 		t := time.Unix(at, 0).In(c.zone)
 		local := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), 0, 0, time.UTC)
@@ -207,7 +208,7 @@ func TestTimes(t *testing.T) {
 			expression := drawCron(rng)
 			c, err := parseCron(expression, zone)
 			if err != nil {
-				continue // such as the 31st of February
+				continue // for example the 31st of February
 			}
 			to := from + rng.Int64N(120*86400)
 			want := naiveRuns(c, from, to)

@@ -19,7 +19,7 @@ func TestObservedContract(t *testing.T) {
 	})
 }
 
-// An observer has a clock that advances by 7 with each reading.
+// An observer has a clock that advances by 7 at each reading.
 type observer struct {
 	now  int64
 	took []int64

@@ -67,7 +67,8 @@ func lockInChild(t *testing.T, name string) (says string, stop func()) {
 	return says, stop
 }
 
-// The lock excludes other processes. A second attempt within the process keeps the lock.
+// The lock excludes other processes. A second attempt within the process fails and keeps
+// the lock.
 func TestLockProcesses(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	lock, err := vfs.OS.Lock(name)
@@ -123,7 +124,7 @@ func TestLockBeanstalkd(t *testing.T) {
 	}
 }
 
-// Preallocated space is on the disk.
+// Preallocated space is allocated on the disk.
 func TestPreallocateBlocks(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	f, err := vfs.OS.Create(name)
@@ -149,13 +150,14 @@ func TestPreallocateBlocks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	if err := f.Truncate(2 * size); err != nil { // a hole
+	if err := f.Truncate(2 * size); err != nil { // makes a hole
 		t.Fatal(err)
 	}
 	want(2 * size)
 }
 
-// Opening a special file does not wait; a link to a file is a regular file.
+// Opening a special file does not block, and a link to a regular file counts as a regular
+// file.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -14,7 +14,7 @@ var (
 	update = flag.Bool("budget.update", false, "write what was counted into testdata, as the budget")
 )
 
-// counts are the costs of a run, by name.
+// counts contains the costs of a run, by name.
 type counts map[string]float64
 
 // A run executes a number of commands that is proportional to times. It returns that
@@ -31,7 +31,7 @@ type pair [2]struct {
 	least    counts
 }
 
-// add runs both sizes once more.
+// add runs both sizes again and keeps the lower costs.
 func (p *pair) add(t *testing.T, r run) {
 	t.Helper()
 	for i := range p {
@@ -138,11 +138,11 @@ func allOf(rows map[string]budget) map[string]bool {
 	return all
 }
 
-// The cost of a command excludes the start of the process and disturbances of a single
-// run.
+// The cost of a command includes neither the start of the process nor disturbances of
+// single runs.
 func TestPerCommand(t *testing.T) {
 	const start, each = 1000, 7
-	disturbed := []float64{90, 0, 0, 500} // the additional costs of the runs, in their order
+	disturbed := []float64{90, 0, 0, 500} // the additional costs of the runs, in order
 	r := func(_ *testing.T, times int) (int, counts) {
 		extra := disturbed[0]
 		disturbed = disturbed[1:]

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Tolerances of new rows. Two counts of the driver differ by up to 0.02. Two counts of a
-// server differ by up to 0.05, because the arrival times of input vary. If a journal
-// write takes long on a busy machine, the Go scheduler runs another thread, which adds up
-// to 0.10.
+// These are the tolerances of new rows. Two counts of the driver differ by up to 0.02.
+// Two counts of a server differ by up to 0.05, because the arrival times of input vary.
+// If a journal write takes long on a busy machine, the Go scheduler runs another thread,
+// which adds up to 0.10.
 const (
 	driverAbove  = 0.05
 	journalAbove = 0.12
@@ -34,7 +34,7 @@ var serverInstructions = []load{
 	{name: "server-journal-50-connections", jobs: 2000, bench: []string{"--connections", "50"}, journal: true},
 }
 
-// No command takes more instructions than its budget.
+// No command executes more instructions than its budget.
 func TestInstructions(t *testing.T) {
 	release := goRelease(runtime.Version())
 	path := filepath.Join("testdata", "instructions-"+release+"-"+runtime.GOARCH)

@@ -23,9 +23,9 @@ const (
 	// patience limits the run time of a process that hangs.
 	patience = 2 * time.Minute
 
-	// listeners is the number of sockets of a server without clients. The server is not
-	// counted at its ready message, because it is replacing the descriptor of the
-	// listener at that moment.
+	// listeners is the number of sockets of a server without clients. The test does not
+	// count the sockets at the ready message, because the server is replacing the
+	// listener's descriptor at that time.
 	listeners = 1
 )
 
@@ -54,13 +54,13 @@ func quiet() []string {
 type load struct {
 	name    string
 	bench   []string // arguments of the load generator
-	jobs    int      // jobs that it puts in a run
+	jobs    int      // number of jobs that bench puts in a run
 	journal bool
 	policy  string // settings of all tubes, one per line
-	batch   int    // jobs that batches reserves together; if 0, bench makes the load
+	batch   int    // number of jobs per reserve of batches; 0 means that bench sends the load
 }
 
-// mild sets every policy to a value without effect.
+// mild sets every policy to a value that has no effect.
 const mild = `max-attempts = 10
 max-timeouts = 10
 max-releases = 10
@@ -137,7 +137,7 @@ func (s *server) batches(t *testing.T, jobs, n int) (commands int) {
 type server struct {
 	*exectest.Process
 	addr string
-	pid  int // of the server; the tool can have another one
+	pid  int // id of the server process; the tool can have another one
 }
 
 // start starts a server and waits until it serves.
@@ -197,7 +197,7 @@ func (s *server) bench(t *testing.T, beanpole string, args []string) (commands i
 	if err := json.Unmarshal(out, &result); err != nil || result.Jobs == 0 {
 		t.Fatalf("bench: %v in %s", err, out)
 	}
-	s.awaitNobody(t) // otherwise it would stop while it closes them, at a moment that varies
+	s.awaitNobody(t) // otherwise it would stop at a random point while it closes them
 	return 3 * result.Jobs
 }
 
@@ -218,7 +218,7 @@ func (s *server) sockets(t *testing.T) (n int) {
 		t.Fatalf("the files of process %d: %v", s.pid, err)
 	}
 	for _, f := range files {
-		if to, _ := os.Readlink(f); strings.HasPrefix(to, "socket:") { // fails if it was closed in the meantime
+		if to, _ := os.Readlink(f); strings.HasPrefix(to, "socket:") { // fails if it was just closed
 			n++
 		}
 	}

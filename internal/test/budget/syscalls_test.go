@@ -19,7 +19,7 @@ var serverCalls = []load{
 }
 
 // kinds maps the counted system calls to their purpose. Calls of the start are not
-// counted, nor are clock calls of the runtime such as nanosleep, whose number grows with
+// counted, nor are clock calls of the runtime, such as nanosleep, whose number grows with
 // the duration.
 var kinds = map[string]string{
 	"read": "read", "readv": "read", "recvfrom": "read", "recvmsg": "read",
@@ -62,8 +62,9 @@ func TestSystemCalls(t *testing.T) {
 				}
 				took := sumCalls(l.name, string(text))
 				if l.journal {
-					// The Go runtime calls futex during a long sync if another goroutine
-					// could run. Their number varies tenfold between runs.
+					// During a long sync, the Go runtime calls futex if another goroutine
+					// could run. The number of these calls varies by a factor of ten
+					// between runs.
 					delete(took, l.name+"/futex")
 				}
 				return commands, took

@@ -21,8 +21,8 @@ type budget struct {
 }
 
 const (
-	// rounding is the minimum tolerance, above and below: a few system calls belong to no
-	// command.
+	// rounding is the minimum tolerance, above and below: a few system calls do not
+	// belong to a command.
 	rounding = 0.01
 
 	// cheaper is the fraction by which a count must be below its budget before the test
@@ -36,11 +36,11 @@ func (b budget) generous(n float64) bool { return n < b.count*(1-max(cheaper, b.
 // A table is a file of budgets.
 type table struct {
 	path string
-	head string // lines that begin with #
+	head string // lines that start with #
 
-	mu   sync.Mutex        // for scenarios that are counted in parallel
+	mu   sync.Mutex        // guards the table, because scenarios are counted in parallel
 	rows map[string]budget // by name
-	used map[string]bool   // the names that were looked up
+	used map[string]bool   // names that were looked up
 }
 
 // readTable reads a table, which is empty if the file does not exist.
@@ -118,8 +118,9 @@ func (t *table) unused() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.rows)), func(name string) bool { return t.used[name] })
 }
 
-// A policy that does not act costs 3 % of a job's life, all together cost 4 %, and unique
-// costs 10 %. The test reads the counts from the files that TestInstructions checks.
+// A policy that takes no action adds at most 3 % to the cost of a job's life, all of them
+// together add 4 %, and unique adds 10 %. The test reads the counts from the files that
+// TestInstructions checks.
 func TestPoliciesCostLittle(t *testing.T) {
 	paths, err := filepath.Glob("testdata/instructions-*")
 	if err != nil || len(paths) == 0 {
@@ -140,8 +141,8 @@ func TestPoliciesCostLittle(t *testing.T) {
 	}
 }
 
-// A count above its budget fails, and a count far below asks for a lower budget. The test
-// reports rows without a count and counts without a row.
+// A count above its budget fails the test, and a count far below its budget requests a
+// lower budget. The test reports rows without a count and counts without a row.
 func TestTable(t *testing.T) {
 	path := t.TempDir() + "/table"
 	text := "# comment\n\nbig 1000 5%\nloose 1.00 300%\nnone 0.00 50%\nsmall 1.00 10%\n"

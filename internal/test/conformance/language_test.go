@@ -92,7 +92,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// A script is a server that answers each line with its next text.
+// A script is a server that answers each line with the next text of the script.
 type script []string
 
 func (s script) Start(tb testing.TB, _ []string) Instance { return s }
@@ -166,7 +166,7 @@ func TestPlayer(t *testing.T) {
 func TestDialectPlays(t *testing.T) {
 	for _, c := range []struct {
 		d    Dialect
-		want []bool // both, ours, real
+		want []bool // whether a step for both, ours or real is played
 	}{{Beanpole, []bool{true, true, false}}, {Beanstalkd113, []bool{true, false, true}}} {
 		got := []bool{c.d.plays(both), c.d.plays(ours), c.d.plays(real)}
 		if !slices.Equal(got, c.want) {

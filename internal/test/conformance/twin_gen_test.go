@@ -13,9 +13,9 @@ type actKind int
 
 const (
 	actSend  actKind = iota
-	actOpen          // conn connects
-	actClose         // conn closes
-	actHalf          // conn closes its sending side
+	actOpen          // the connection opens
+	actClose         // the connection closes
+	actHalf          // the connection closes its sending side
 	actWait          // sleep until the next window
 	actDrain
 )
@@ -26,8 +26,8 @@ type act struct {
 	conn   string
 	texts  []string // commands of actSend, each with its body
 	cuts   []int    // offsets at which texts is cut into pieces
-	blocks bool     // its reply can take a while
-	timed  bool     // it can start a time of 1 to 3 seconds
+	blocks bool     // the reply can take a while
+	timed  bool     // the command can start a time of 1 to 3 seconds
 }
 
 // A generator invents commands. It uses only the parts of the servers' state that free
@@ -44,12 +44,12 @@ type generator struct {
 	maxSize int
 	puts    uint64 // approximate number of assigned ids
 
-	conn string              // the connection of the next text
-	held map[string][]string // the last few jobs that each connection reserved
+	conn string              // connection of the next text
+	held map[string][]string // most recent jobs that each connection has reserved
 
 	// waits is set while a worker waits. A burst can wake the worker. The marker after
 	// its reserve can then count before or after the rest of the burst. Therefore no
-	// burst asks for the counters.
+	// burst requests the counters.
 	waits bool
 }
 
@@ -108,7 +108,7 @@ func (g *generator) delay() string {
 }
 
 // command returns one command that cannot block, with its body if it has one. timed
-// reports whether the command can start a short time.
+// reports whether the command can start one of the short times.
 func (g *generator) command() (text string, timed bool) {
 	switch n := g.rnd.IntN(100); {
 	case n < 22:
@@ -207,7 +207,7 @@ func (g *generator) nonsense() string {
 	case 1: // a body longer than announced
 		g.puts++
 		return fmt.Sprintf("put 0 0 100 %d\r\n%sxxx\r\n", len(word), word)
-	case 2: // a put that is not read, whose body runs as a command
+	case 2: // a put that is refused early, so that its body is executed as a command
 		return "put " + g.pick("0 0 0", "0 0 "+"-1 1", "x 0 0 1", "0 0 0 1 junk", "0 0 0 1 ") + "\r\n" + g.question() + "\r\n"
 	case 3:
 		return g.pick("delete ", "touch ", "peek ", "stats-job ", "kick-job ", "reserve-job ", "kick ") + number + "\r\n"
@@ -252,7 +252,7 @@ func (g *generator) burst(n int) act {
 	return a
 }
 
-// inventory asks for the whole state at the end of a session.
+// inventory returns the requests for the whole state at the end of a session.
 func (g *generator) inventory() []act {
 	asks := act{kind: actSend, conn: "Z", texts: []string{"list-tubes\r\n", "stats\r\n"}}
 	for _, tube := range twinTubes {
@@ -277,8 +277,8 @@ func (a act) split() []act {
 	return list
 }
 
-// next returns the next step, from the connections that can answer (free), whether a
-// connection waits, and the names of unused connections.
+// next returns the next step. free contains the connections that can answer, unused
+// contains unused names, and someoneWaits reports whether a connection waits.
 func (g *generator) next(free, unused []string, someoneWaits bool) act {
 	switch {
 	case len(free) == 0 || len(unused) > 0 && g.chance(3):

@@ -9,7 +9,7 @@ import (
 // A reply is one answer of a server: its line, and the data that follows it.
 type reply struct {
 	line string // without CR LF
-	data string // of RESERVED, FOUND and OK
+	data string // data of RESERVED, FOUND and OK
 }
 
 // nextReply returns the first complete reply in buf. If there is none, ok is false.
@@ -43,7 +43,7 @@ var (
 )
 
 // diff compares our reply with the real server's. It returns the difference as lines of a
-// transcript, or nothing.
+// transcript, or nil.
 func diff(conn string, theirs, ours reply) []string {
 	if theirs == ours {
 		return nil
@@ -53,7 +53,7 @@ func diff(conn string, theirs, ours reply) []string {
 	}
 	a, b := theirs.entries(), ours.entries()
 	if strings.Contains(theirs.data, "\ncmd-put: ") && len(b) > len(a) {
-		b = b[:len(a)] // beanpole can add keys at the end of stats
+		b = b[:len(a)] // beanpole adds keys at the end of stats
 	}
 	var lines []string
 	for i := range max(len(a), len(b)) {

@@ -15,13 +15,13 @@ import (
 )
 
 // TestTwin sends the same random conversations to the real beanstalkd and to beanpole,
-// which uses the same protocol version, and compares all replies. Even seeds play fast,
-// with times that never end. Odd seeds use windows of time in which delays, TTRs, pauses
-// and timeouts end.
+// which uses the same protocol version, and compares all replies. Sessions with even
+// seeds are fast, with times that never end. Sessions with odd seeds use windows of time
+// in which delays, TTRs, pauses and timeouts end.
 //
 // Replies that differ must differ in each of the attempts to repeat the conversation: a
-// machine can be busy, and a time can end within the same milliseconds as a command. Then
-// the test shrinks the conversation and prints it as a transcript.
+// machine can be busy, and a time can end within the same milliseconds as a command. If
+// they differ each time, the test shrinks the conversation and prints it as a transcript.
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	theirs, dialect := beanstalkd(t)
@@ -92,8 +92,8 @@ func leaveOut(acts []act, err error, play func([]act) error, end time.Time) ([]a
 	return acts, err
 }
 
-// The marker is a job that no command changes. After each send, a peek at it shows when
-// the connection has answered all earlier commands.
+// The marker is a job that no command changes. After each send, the reply to a peek at
+// the marker shows that the connection has answered all earlier commands.
 const (
 	marker     = "--marker--"
 	putMarker  = "use marker\r\nput 4294967295 4294967295 100 10\r\n" + marker + "\r\nuse default\r\n"
@@ -105,10 +105,10 @@ const (
 // events.
 type twin struct {
 	sides   [2]*twinSide   // theirs, ours
-	asked   map[string]int // peeks at the marker, by connection
+	asked   map[string]int // number of peeks at the marker, by connection
 	start   time.Time
 	windows int
-	learn   func(conn, line string) // called with every reply, unless nil
+	learn   func(conn, line string) // if not nil, called with every reply
 }
 
 type twinSide struct {
@@ -119,7 +119,7 @@ type twinSide struct {
 type twinConn struct {
 	*stream
 	replies []reply
-	marks   int // the replies to peeks at the marker
+	marks   int // number of replies to peeks at the marker
 	closed  bool
 }
 
@@ -145,7 +145,7 @@ func (w *twin) replay(acts []act) error {
 	return w.do(act{kind: actWait})
 }
 
-// explore plays a session that the generator invents. It returns the session up to the
+// explore plays a session that the generator generates. It returns the session up to the
 // step in which the replies differed.
 func (w *twin) explore(g *generator) (acts []act, err error) {
 	defer w.close()
@@ -236,7 +236,7 @@ func (w *twin) closed(name string) bool {
 // missing connection, which a shrunk session can contain.
 func (w *twin) do(a act) error {
 	if a.timed {
-		time.Sleep(6 * time.Millisecond) // separates the moments at which times end
+		time.Sleep(6 * time.Millisecond) // separates the ends of different times
 	}
 	exists := w.sides[0].conns[a.conn] != nil
 	if exists == (a.kind == actOpen) && a.kind != actWait && a.kind != actDrain {
@@ -262,7 +262,7 @@ func (w *twin) do(a act) error {
 	case actClose:
 		delete(w.asked, a.conn)
 	}
-	time.Sleep(20 * time.Millisecond) // until both servers have noticed
+	time.Sleep(20 * time.Millisecond) // until both servers have noticed the close
 	return w.settle(nil, false)
 }
 
@@ -283,8 +283,8 @@ func (s *twinSide) do(a act) error {
 	case actDrain:
 		return s.in.Drain()
 	case actSend:
-		// An error means that the server has closed the connection. Its output shows
-		// that.
+		// An error means that the server has closed the connection, which the comparison
+		// of the outputs detects.
 		data, from := strings.Join(a.texts, ""), 0
 		for _, at := range a.cuts {
 			c.send([]byte(data[from:at]))
@@ -378,8 +378,8 @@ type difference []string
 
 func (d difference) Error() string { return strings.Join(d, "\n") }
 
-// compare compares all new replies. It returns a difference as its error if waiting
-// cannot resolve it.
+// compare compares all new replies. It returns a difference as an error if waiting cannot
+// resolve it.
 func (w *twin) compare() error {
 	var missing error
 	for name, a := range w.sides[0].conns {

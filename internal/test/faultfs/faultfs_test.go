@@ -17,7 +17,7 @@ func TestContract(t *testing.T) {
 	vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return faultfs.New(memfs.New()), "/" })
 }
 
-// Each way in which a write can fail has the right error and effect.
+// Each kind of failed write returns the right error and has the right effect.
 func TestWrite(t *testing.T) {
 	for _, test := range []struct {
 		how  faultfs.How

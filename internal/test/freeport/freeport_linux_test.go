@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// No process gets a reserved port until a server binds it, which is possible at once.
+// No process gets a reserved port until a server binds it, and the server can bind it at
+// once.
 func TestReserve(t *testing.T) {
 	p, err := Reserve()
 	if err != nil {
@@ -30,9 +31,9 @@ func TestReserve(t *testing.T) {
 	nc.Close()
 }
 
-// A socket that asks for any port does not get a reserved port.
+// A socket that is bound to any free port does not get a reserved one.
 func TestReservedPortsAreNotGiven(t *testing.T) {
-	const n = 400 // enough that the kernel would choose one of them among its 28,000 ports
+	const n = 400 // the kernel, with 28,000 ports, would choose one of them
 	reserved := make(map[string]bool)
 	for range n {
 		p, err := Reserve()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The ledger detects each contradiction, and accepts requests that are in doubt.
+// The ledger detects each kind of contradiction, and accepts requests that are in doubt.
 func TestLedger(t *testing.T) {
 	type ids = map[string]uint64
 	check := func(l *Ledger[string], queue ids) error { return l.Check(maps.All(queue), l.Now()) }
@@ -117,7 +117,7 @@ func TestLedger(t *testing.T) {
 			return check(l, ids{"a": 1, "b": 2})
 		}},
 	} {
-		l := New[string]() // a and b are put, and c in doubt
+		l := New[string]() // a and b are put, and c is in doubt
 		for _, key := range []string{"a", "b", "c"} {
 			l.Put(key)
 		}
@@ -132,7 +132,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// twice is a queue that shows all its jobs twice.
+// twice returns a queue that contains each job twice.
 func twice(queue map[string]uint64) iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
 		for range 2 {

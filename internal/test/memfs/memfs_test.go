@@ -215,7 +215,7 @@ func TestCutAt(t *testing.T) {
 	}
 }
 
-// A full disk accepts as much as fits, and regains space when a file is truncated or
+// A full disk accepts as many bytes as fit, and regains space when a file is truncated or
 // removed.
 func TestLimit(t *testing.T) {
 	fsys := memfs.New()

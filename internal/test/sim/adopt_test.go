@@ -24,7 +24,7 @@ func TestAdopt(t *testing.T) {
 		theirs := filesOfBeanstalkd(t)
 		start := func(name string, seed uint64) *world {
 			w := newWorld(t, name, seed, journal.Options{SegmentSize: 4096})
-			w.disk = theirs.Crash(newRand(0)) // a copy, because all is synced
+			w.disk = theirs.Crash(newRand(0)) // a copy, because everything is synced
 			w.fsys = faultfs.New(w.disk)
 			return w
 		}
@@ -77,9 +77,9 @@ func filesOfBeanstalkd(t *testing.T) *memfs.FS {
 	return fsys
 }
 
-// mustAdopt starts servers, with power cuts or until the fault is gone, until a start
-// succeeds. It reports whether the first start failed. This start and the next must find
-// the state want.
+// mustAdopt starts servers until a start succeeds, with power cuts or a fault. It reports
+// whether the first start failed. The successful start and the next one must find the
+// state want.
 func (w *world) mustAdopt(want *state, cause error) (hindered bool) {
 	w.t.Helper()
 	found, err := w.start()

@@ -25,15 +25,15 @@ import (
 )
 
 // Clients connect to a whole server, which is killed several times. After each restart
-// the server has the jobs that the clients' account requires.
+// the server must have the jobs that the clients' account requires.
 func TestClients(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		livesOfClients(t, name, seed, func(*rand.Rand) network { return memnet.Listen() })
 	})
 }
 
-// On Linux, event loops serve the clients. This test simulates their sockets, with random
-// short reads and writes.
+// On Linux, event loops serve the clients. This test simulates the clients' sockets, with
+// random short reads and writes.
 func TestClientsOfLoops(t *testing.T) {
 	eachSeed(t, 8, func(t *testing.T, name string, seed uint64) {
 		livesOfClients(t, name, seed, func(rng *rand.Rand) network {
@@ -110,7 +110,7 @@ func (a *account) serve(round int) {
 		}
 		synctest.Wait()
 		if seeds.Race {
-			continue // it does not know that the goroutines whose state Check reads are waiting
+			continue // it cannot see that these goroutines wait
 		}
 		if err := srv.Check(); err != nil {
 			a.world.fatalf("%v", err)
@@ -158,8 +158,8 @@ type client struct {
 	in     *bufio.Reader
 	rng    *rand.Rand
 	name   string
-	used   string // the tube in use
-	crowds int    // number of crowds that it has put
+	used   string // tube in use
+	crowds int    // number of crowds that the client has put
 }
 
 func newClient(a *account, net network, rng *rand.Rand, name string) *client {
@@ -171,7 +171,7 @@ func newClient(a *account, net network, rng *rand.Rand, name string) *client {
 func (c *client) dial() {
 	var err error
 	if c.nc, err = c.net.Dial(); err != nil {
-		panic(err) // the network is closed after its clients
+		panic(err) // the network is closed only after its clients
 	}
 	c.in = bufio.NewReader(c.nc)
 }
@@ -260,7 +260,7 @@ func (c *client) consume() bool {
 		_, ok = c.do("release %s %d %d\r\n", id, c.rng.IntN(9), c.rng.IntN(3))
 	case 1:
 		_, ok = c.do("bury %s 0\r\n", id)
-	case 2: // keep it
+	case 2: // keep the job
 	default:
 		c.Shown(body, number(id), c.Now())
 		c.Delete(body)

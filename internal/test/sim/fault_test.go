@@ -14,9 +14,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// Each file call of a server's life fails, one per run, in every way. Acknowledged
-// changes survive kill -9 and power cuts. When the disk works again, a restart finds the
-// state in memory.
+// In each run, one file call of a server's life fails, in every possible way.
+// Acknowledged changes survive kill -9 and power cuts. When the disk works again, a
+// restarted server has the state that was in memory.
 func TestEveryCallFails(t *testing.T) {
 	for _, sync := range []time.Duration{0, 20 * time.Millisecond} {
 		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ENOSPC} {
@@ -66,7 +66,7 @@ func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired
 	w.fsys.Set()
 	w.heals()
 
-	w.fsys.Set(fault) // again, for the shutdown
+	w.fsys.Set(fault) // also during the shutdown
 	w.stopOrFail(fault)
 	fired = fired || w.fsys.Fired() > 0
 	w.fsys.Set()
@@ -98,8 +98,8 @@ func (w *world) workWithFaults(fault faultfs.Fault, turns int) {
 	}
 }
 
-// lookAfterPowerCut starts a second server on a copy of the disk after a power cut at
-// this moment.
+// lookAfterPowerCut starts a second server on a copy of the disk as it would be after a
+// power cut now.
 func (w *world) lookAfterPowerCut() {
 	w.t.Helper()
 	other := *w
@@ -116,7 +116,7 @@ func (w *world) lookAfterPowerCut() {
 }
 
 // heals checks that the server recovers within two seconds without help, and that disk
-// and memory agree then.
+// and memory then agree.
 func (w *world) heals() {
 	w.t.Helper()
 	time.Sleep(2 * time.Second)
@@ -143,7 +143,7 @@ func (w *world) heals() {
 		w.fatalf("the log has no message that the journal recovered")
 	}
 	had := w.state()
-	w.within(func() { w.history.acked = len(w.history.facts) }) // failed changes count: they are in memory
+	w.within(func() { w.history.acked = len(w.history.facts) }) // including failed changes, which are in memory
 	w.kill()
 	if err := w.boot(); err != nil {
 		w.fatalf("start after healing: %v", err)
@@ -185,7 +185,7 @@ func TestPauseEndsWithTube(t *testing.T) {
 			if on {
 				w.disk.SetLimit(1)
 				w.fill(100)
-				for range 200 { // fill the room for other changes
+				for range 200 { // uses the space for other changes
 					w.broker.Call(func(e *engine.Engine, now int64) { e.Pause(now, []byte("mail"), 5000) })
 				}
 			}
@@ -205,7 +205,7 @@ func TestPauseEndsWithTube(t *testing.T) {
 				})
 				hinder(w, true)
 				w.broker.Call(func(e *engine.Engine, now int64) {
-					e.Put(now, e.Open(nil), engine.Spec{}, nil) // fails one way or another
+					e.Put(now, e.Open(nil), engine.Spec{}, nil) // this fails in one way or another
 				})
 				w.broker.Call(func(e *engine.Engine, _ int64) { e.Use(s, []byte("default")) })
 				hinder(w, false)

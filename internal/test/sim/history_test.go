@@ -15,8 +15,8 @@ import (
 // A recorder is a journal that records its changes in the history.
 type recorder struct {
 	*journal.Journal
-	syncs   bool       // a sync is promised
-	mu      sync.Mutex // guards the history, because Sync runs beside turns
+	syncs   bool       // a sync was promised
+	mu      sync.Mutex // guards the history, because Sync runs during turns
 	history *history
 	epoch   int64
 }
@@ -67,10 +67,10 @@ type history struct {
 	old     int    // number of facts in base
 	flushed int    // number of flushed facts, including old ones
 
-	anyPauses bool // ended pauses can be found, because the disk was full when they ended
+	anyPauses bool // ended pauses can return, because the disk was full when they ended
 }
 
-// A fact is a Change. Its times count from 1970.
+// A fact is a Change with times that count from 1970.
 type fact struct {
 	at time.Time
 	c  engine.Change
@@ -98,12 +98,12 @@ func (h *history) enter(c engine.Change, epoch int64) {
 // ack records that the first n of all facts are acknowledged.
 func (h *history) ack(n int) { h.acked = max(h.acked, n-h.old) }
 
-// rest makes a state the base of later changes.
+// rest makes s the base of later changes.
 func (h *history) rest(s *state) { *h = history{base: s, last: h.last, anyPauses: h.anyPauses} }
 
-// settled, killed and powerCut record the end of a server.
+// settled records a clean end of the server. killed and powerCut record other ends.
 func (h *history) settled(had *state) {
-	had.last = h.last // without refused jobs
+	had.last = h.last // ids of refused jobs do not count
 	h.rest(had)
 }
 
@@ -121,7 +121,7 @@ func (h *history) powerCut(now time.Time, sync time.Duration) {
 // check determines the number of facts that were found, or returns the difference. On
 // success, these facts become the base.
 func (h *history) check(found *state, now time.Time) error {
-	now = now.Add(100 * time.Microsecond) // the broker's clock moves with each request and can be ahead by this much
+	now = now.Add(100 * time.Microsecond) // the broker's clock can be ahead by this much
 	s := h.base.clone()
 	for i := range h.sure {
 		s.apply(&h.facts[i].c)
@@ -142,12 +142,12 @@ func (h *history) check(found *state, now time.Time) error {
 		h.sure, len(h.facts), least.diff(found, now), s.diff(found, now))
 }
 
-// A state is a server's state, in plain maps.
+// A state is a server's state in plain maps.
 type state struct {
 	jobs   map[uint64]job
 	pauses map[string]pause
 	set    map[string]string // policies, by pattern
-	last   uint64            // id
+	last   uint64            // last job id
 	exact  bool              // reserves and timeouts are final
 }
 
@@ -231,7 +231,7 @@ func (s *state) apply(c *engine.Change) {
 }
 
 // explains reports whether found is this state. Reservations and timeouts are not logged
-// by themselves, so found can have more of them.
+// on their own, so found can contain more of them.
 func (s *state) explains(found *state, now time.Time, anyPauses bool) bool {
 	if len(s.jobs) != len(found.jobs) || found.last < s.last || !maps.Equal(s.set, found.set) {
 		return false

@@ -13,18 +13,18 @@ import (
 )
 
 // Clients send management commands of all kinds, with their rights. The reply to a
-// command is checked against these rights; its effect on jobs, against the log's history
+// command is compared with these rights, and its effect on jobs with the log's history
 // and the clients' account.
 
 // A person is a client's identity, or a client without an identity.
 type person struct {
-	token string // empty for a stranger
+	token string // empty for a client without an identity
 	may   rights.Set
 	tubes string // the tube with these rights, or "*" for all
 }
 
 var (
-	anybody  = person{may: rights.All, tubes: "*"} // every client of a server without identities
+	anybody  = person{may: rights.All, tubes: "*"} // any client of a server without identities
 	stranger = person{}
 	people   = []person{
 		{"token-of-the-manager", rights.All, "*"},
@@ -58,7 +58,7 @@ func control() (*access.Control, error) {
 	return access.NewControl(policy, nil)
 }
 
-// anyPerson draws the identity of a client.
+// anyPerson returns a random identity for a client.
 func anyPerson(rng *rand.Rand, asks bool) person {
 	switch {
 	case !asks:
@@ -105,7 +105,7 @@ func (c *client) read(need rights.Set, tubes []string, format string, args ...an
 	return c.dataOf(words)
 }
 
-// dataOf reads the data of a reply, if it has any.
+// dataOf reads the data of a reply, if there is any.
 func (c *client) dataOf(words []string) (data string, ok bool) {
 	if words[0] != "OK" && words[0] != "FOUND" && words[0] != "RESERVED" {
 		return "", true

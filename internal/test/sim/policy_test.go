@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// anyPolicies draws a policy, or none, for each tube.
+// anyPolicies returns a random policy, or none, for each tube.
 func anyPolicies(rng *rand.Rand) engine.Policies {
 	all := make(map[string]*engine.Policy)
 	for _, tube := range tubes {
@@ -74,7 +74,7 @@ func livesOnce(t *testing.T, name string, seed uint64, attempts uint32) (served 
 		var given []uint64
 		var sessions []*engine.Session
 		for range 60 {
-			var told []uint64 // up to this turn; between two calls the broker's timer serves waiting workers
+			var told []uint64 // jobs served so far; the broker's timer also serves workers
 			err := w.broker.Call(func(e *engine.Engine, now int64) {
 				w.check(e)
 				for len(sessions) < 4 {
@@ -165,8 +165,8 @@ func TestAtMostOncePlanted(t *testing.T) {
 	}
 }
 
-// A job is reserved when its tube gets a policy with one attempt. Once that change is
-// answered, no other worker gets the job, for every end of the server. A server that
+// If a job is reserved when its tube gets a policy with one attempt, no other worker gets
+// the job after the reply to that change, for every end of the server. A server that
 // answers before the change is durable serves some jobs twice.
 func TestAtMostOnceSetLate(t *testing.T) {
 	for _, hasty := range []bool{false, true} {
@@ -268,7 +268,7 @@ func livesUnique(t *testing.T, name string, seed uint64, hasty bool) (duplicates
 	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
 	policy := &engine.Policy{Unique: byLength, UniqueWhile: engine.While(seed % 3), UniqueMode: engine.UniqueMode(seed / 3 % 3)}
 	w.policies = engine.PolicyFunc(func(string) *engine.Policy { return policy })
-	told := make(map[uint64]bool) // jobs that must exist
+	told := make(map[uint64]bool) // ids of jobs that must exist
 	for range 6 {
 		w.disk.SetLimit(0)
 		w.mustBoot()
@@ -341,7 +341,8 @@ func (w *world) actUnique(e *engine.Engine, now int64, s *engine.Session, turn, 
 	}
 }
 
-// TestUnique detects a server that answers puts before they are durable.
+// TestUniquePlanted checks that TestUnique detects a server that answers puts before they
+// are durable.
 func TestUniquePlanted(t *testing.T) {
 	seeds.Find(t, 1, func(t *testing.T, seed uint64) (lost string) {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // eachSeed runs a life for each seed, each in its own bubble. A seed always gives the
-// same life, because one processor runs it.
+// same life, because the test uses a single processor.
 func eachSeed(t *testing.T, usual int, life func(t *testing.T, name string, seed uint64), failed ...uint64) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -35,8 +35,8 @@ func anyOptions(seed uint64) journal.Options {
 	return opt
 }
 
-// A server lives through five power cuts, kills and shutdowns. All acknowledged changes
-// are present after each of them.
+// A server goes through five power cuts, kills and shutdowns. After each of them, all
+// acknowledged changes are present.
 func TestPower(t *testing.T) {
 	eachSeed(t, 8, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, anyOptions(seed))
@@ -95,7 +95,7 @@ func (w *world) bootThroughPowerCuts() {
 	}
 }
 
-// Ids do not start at 1 again when cleaning has removed all records with the highest ids.
+// Even after cleaning has removed all records with the highest ids, new ids are higher.
 func TestIDsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "", 1, journal.Options{SegmentSize: 4096})

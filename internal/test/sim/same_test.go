@@ -34,7 +34,7 @@ func TestSameAnswers(t *testing.T) {
 }
 
 // answers runs the engine without a broker, with its own clock. It returns the replies
-// and the final state; with a journal, the state after a restart.
+// and the final state; with a journal, the final state is that after a restart.
 func answers(t *testing.T, name string, seed uint64, opt *journal.Options) (all []string, had *state, end time.Time) {
 	const epoch = int64(time.Hour)
 	rng, fsys := newRand(seed), memfs.New()
@@ -88,7 +88,7 @@ func open(t *testing.T, fsys *memfs.FS, opt *journal.Options, epoch int64) (*eng
 	return eng, log
 }
 
-// commit commits appended changes like a broker.
+// commit commits appended changes as a broker does.
 func commit(j *journal.Journal) error {
 	durable, err := j.Flush()
 	if err != nil || durable {

@@ -34,7 +34,7 @@ func TestShortLivedClientsWhileDiskFails(t *testing.T) {
 			if err := w.stats().Health; err != nil {
 				w.fatalf("the disk has recovered, but the journal reports: %v", err)
 			}
-			if sync == 0 && w.rng.IntN(2) == 0 { // otherwise the last acknowledged changes can be lost
+			if sync == 0 && w.rng.IntN(2) == 0 { // otherwise changes can be lost
 				w.powerCut()
 			} else {
 				w.kill()

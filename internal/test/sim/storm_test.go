@@ -23,7 +23,7 @@ func TestStorm(t *testing.T) {
 			w.bootThroughFaults()
 			w.storm(80)
 			if w.opt.Sync != 0 {
-				w.calm() // acknowledged changes can be lost while the disk fails
+				w.calm() // because acknowledged changes can be lost while the disk fails
 			}
 			switch w.rng.IntN(4) {
 			case 0:
@@ -117,7 +117,8 @@ func (w *world) storm(turns int) {
 }
 
 // loseFile removes or cuts a file of the journal, requests a rewrite, as an operator
-// would, and waits for it. The server itself notices only the loss of the current file.
+// would, and waits for it. On its own, the server notices only the loss of the current
+// file.
 func (w *world) loseFile() {
 	w.t.Helper()
 	current := w.stats().Current
@@ -125,7 +126,7 @@ func (w *world) loseFile() {
 	if err != nil {
 		w.fatalf("%v", err)
 	}
-	if len(names) == 0 { // the lock was lost before
+	if len(names) == 0 { // the lock file was lost before
 		return
 	}
 	name := dir + names[w.rng.IntN(len(names))]

@@ -39,7 +39,7 @@ func (w *workload) leave(e *engine.Engine, now int64) {
 	}
 }
 
-// swept are the states of jobs that can be moved and cleared.
+// swept contains the states in which jobs can be moved and cleared.
 var swept = []engine.State{engine.Ready, engine.Delayed, engine.Buried}
 
 // act performs a random operation and returns the reply. The operation depends only on

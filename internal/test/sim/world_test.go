@@ -21,8 +21,8 @@ import (
 
 const dir = "/"
 
-// A world is a machine with one disk and, between boot and its end, one server. It runs
-// in a synctest bubble.
+// A world is a machine with one disk and, between boot and end, one server. It runs in a
+// synctest bubble.
 type world struct {
 	t      *testing.T
 	name   string // identifies the world in failure messages
@@ -32,16 +32,16 @@ type world struct {
 	opt    journal.Options
 	log    *exectest.Log
 	habits habits
-	lit    time.Time // the latest time before which the power was on
+	lit    time.Time // the power was certainly on before this time
 
-	policies engine.Policies // policies of each server
+	policies engine.Policies // policies that each server gets
 
 	history *history
 
-	// These fields belong to the running server.
+	// The following fields belong to the running server.
 	journal  *journal.Journal
 	broker   *broker.Broker
-	epoch    int64 // the zero of its clock, in ns since 1970
+	epoch    int64 // zero of the server's clock, in ns since 1970
 	workload *workload
 }
 
@@ -95,7 +95,7 @@ func (w *world) start() (*state, error) {
 func (w *world) check(e *engine.Engine) {
 	w.t.Helper()
 	err := e.Check()
-	if e.Promises() == 0 { // otherwise due changes already have their room
+	if e.Promises() == 0 { // in other cases, space is already reserved for due changes
 		err = errors.Join(err, w.journal.Check())
 	}
 	if err != nil {
@@ -175,15 +175,15 @@ func (w *world) stop() error {
 // kill stops the server like kill -9. The disk is unchanged.
 func (w *world) kill() {
 	w.fsys.Set(faultfs.Fault{Op: faultfs.Any, Sticky: true})
-	w.broker.Close() // stops its timer and goroutines; it cannot write
+	w.broker.Close() // stops the broker's timer and goroutines; the broker cannot write
 	synctest.Wait()
 	w.fsys.Set()
 	w.lit = time.Now() // no syncs from now on
 	w.history.killed()
 }
 
-// powerCut stops the server and the machine. The disk then has the data that survives the
-// power cut.
+// powerCut stops the server and the machine. The disk then contains the data that
+// survives the power cut.
 func (w *world) powerCut() {
 	if !w.dark() {
 		w.lit = time.Now()

@@ -22,7 +22,8 @@ type load struct {
 	probes probes
 }
 
-// A client waits this long for a reply before it tries another member.
+// These constants limit the time that a client waits for a reply before it tries another
+// member.
 const (
 	commandTimeout = 5 * time.Second
 	probeTimeout   = 500 * time.Millisecond
@@ -73,7 +74,7 @@ func (l *load) run(k *clients) {
 	}
 }
 
-// clients is a sequence of clients, one after the other.
+// A clients is a sequence of clients, which connect one after the other.
 type clients struct {
 	c       *group
 	rng     *rand.Rand
@@ -87,7 +88,7 @@ type clients struct {
 	puts    int
 }
 
-// wait waits briefly, like a client whose command was refused.
+// wait waits briefly, as a client does after a refused command.
 func (k *clients) wait(stop <-chan struct{}) {
 	select {
 	case <-stop:
@@ -220,7 +221,7 @@ func (k *clients) read() (reply, body string) {
 	return strings.TrimSuffix(reply, "\r\n"), strings.TrimSuffix(body, "\r\n")
 }
 
-// probes are the times at which the puts of one client were acknowledged.
+// probes contains the times at which the puts of one client were acknowledged.
 type probes struct {
 	mu sync.Mutex
 	at []int64
@@ -244,8 +245,8 @@ func (p *probes) longest(since int64) (gap time.Duration) {
 	return gap
 }
 
-// probe puts one job after the other. When its connection ends or a reply is late, it
-// tries the members in turn.
+// probe puts one job after another. When its connection ends or a reply is late, it tries
+// the members in turn.
 func (l *load) probe() {
 	k := &clients{c: l.c, timeout: probeTimeout}
 	defer k.disconnect()

@@ -16,10 +16,10 @@ import (
 
 var oldProgram = flag.String("cluster.old", "", "an older version of the program, which TestCluster runs beside the other")
 
-// A fault disturbs a server or a cluster under load. It is over when do returns.
+// A fault disturbs a server or a cluster under load. The fault ends when do returns.
 type fault struct {
 	name  string
-	needs func(c *group) error // returns an error if the fault is impossible here; nil if it has no needs
+	needs func(c *group) error // returns an error if the fault is impossible here, or is nil
 	do    func(c *group)
 }
 
@@ -37,7 +37,7 @@ var clusterFaults = append([]fault{
 	{"transfer", nil, func(c *group) {
 		to := c.leader().next()
 		if out, err := to.command("cluster", "transfer", to.dir); err != nil {
-			c.s.t.Logf("the leadership was not transferred: %v: %s", err, out) // the target can lead already
+			c.s.t.Logf("the leadership was not transferred: %v: %s", err, out) // it might already lead
 		}
 	}},
 	{"kill -9 of a follower", nil, func(c *group) { c.restartAfter(c.leader().next(), (*process).kill) }},
@@ -73,7 +73,7 @@ func (c *group) roll(program string) {
 	}
 }
 
-// partitions are cuts of the network between members.
+// partitions contains cuts of the network between members.
 var partitions = []fault{
 	{"the leader is cut off from one follower", aNetwork, parted(anyMember, both(0, 1))},
 	{"the followers are cut off from each other", aNetwork, parted(anyMember, both(1, 2))},
@@ -95,7 +95,7 @@ func aNetwork(c *group) error {
 	return nil
 }
 
-// These values state which member can lead during a fault.
+// An able value defines which member can lead during a fault.
 type able int
 
 const (
@@ -104,16 +104,16 @@ const (
 	noMember
 )
 
-// A way is a direction between two members. 0 is the leader when the cut begins; 1 and 2
-// are the others.
+// A way is a direction between two members. 0 is the member that leads when the cut
+// starts, and 1 and 2 are the others.
 type way struct{ from, to int }
 
 func oneWay(from, to int) []way { return []way{{from, to}} }
 
 func both(a, b int) []way { return []way{{a, b}, {b, a}} }
 
-// parted cuts some ways. It heals them when the members that can work have done so, or
-// when all members have noticed that they cannot.
+// parted returns a fault that cuts some ways. It heals them when clients were served in
+// spite of the cuts, or when all members have noticed that this is impossible.
 func parted(can able, cuts ...[]way) func(*group) {
 	return func(c *group) {
 		leader := c.leader()
@@ -167,7 +167,7 @@ func flap(c *group) {
 	}
 }
 
-// diskFaults are faults of a member's disk.
+// diskFaults contains faults of a member's disk.
 var diskFaults = []fault{
 	{"the disk of the leader hangs", aTracer, injected(leads, another, "fdatasync,fsync,pwrite64", "delay_enter=3600s")},
 	{"the syncs of the leader hang", aTracer, injected(leads, another, "fdatasync,fsync", "delay_enter=3600s")},
@@ -198,7 +198,8 @@ func leads(c *group) *process { return c.leader() }
 
 func follows(c *group) *process { return c.leader().next() }
 
-// injected makes calls of a member fail or hang while the others continue.
+// injected returns a fault that makes calls of a member fail or hang while the other
+// members continue.
 func injected(whom func(*group) *process, can able, calls, how string) func(*group) {
 	return func(c *group) {
 		p := whom(c)
@@ -216,7 +217,8 @@ func injected(whom func(*group) *process, can able, calls, how string) func(*gro
 	}
 }
 
-// filled fills the disk of a member while the others continue.
+// filled returns a fault that fills the disk of a member while the other members
+// continue.
 func filled(whom func(*group) *process, can able) func(*group) {
 	return func(c *group) {
 		p := whom(c)
@@ -228,7 +230,7 @@ func filled(whom func(*group) *process, can able) func(*group) {
 	}
 }
 
-// changes are changes of the members or of their versions.
+// changes contains changes of the members or of their versions.
 var changes = []fault{
 	{"the leader is removed and joins as a new member", nil, func(c *group) { c.renew(c.leader()) }},
 	{"a lost member is replaced", nil, func(c *group) {

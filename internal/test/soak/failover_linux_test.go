@@ -69,7 +69,7 @@ func TestFailover(t *testing.T) {
 		producer.conn.Close()
 		switch how {
 		case "leave":
-			<-leader.srv.Exited // with an exit code that stop would report
+			<-leader.srv.Exited // stop would report the exit code as an error
 			return
 		case "kill":
 			c.must(leader.start())
@@ -140,10 +140,10 @@ func newFailoverClient(t *testing.T, member *process) *failoverClient {
 	return &failoverClient{t: t, member: member, conn: conn, in: bufio.NewReader(conn)}
 }
 
-// do sends a command, and returns the rest of a reply that starts with a prefix.
+// do sends a command, checks that the reply starts with prefix, and returns the rest.
 func (k *failoverClient) do(command, prefix string) string {
 	k.t.Helper()
-	io.WriteString(k.conn, command+"\r\n") // read reports an error
+	io.WriteString(k.conn, command+"\r\n") // the read after it reports the error
 	return k.read(prefix)
 }
 

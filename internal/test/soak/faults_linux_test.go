@@ -56,16 +56,16 @@ func crowd(c *group) {
 	for range 200 {
 		nc := c.members[0].dial()
 		defer nc.Close()
-		nc.SetWriteDeadline(time.Now().Add(time.Second)) // the server can stop reading
+		nc.SetWriteDeadline(time.Now().Add(time.Second)) // the server might stop reading
 		nc.Write(half[:c.s.rng.IntN(len(half))])
 	}
 	c.s.pause(time.Second)
 }
 
 // tracer returns a strace command, and a function that stops strace with SIGTERM, which
-// detaches it. SIGINT can be ignored. If the process was killed at the wrong moment,
-// strace waits forever for one of its threads. Wait for the process then blocks until
-// strace is gone.
+// detaches it. strace can ignore SIGINT. If the traced process was killed at the wrong
+// time, strace waits forever for one of its threads, and a Wait for the process blocks
+// until strace has ended.
 func tracer(args ...string) (cmd *exec.Cmd, letGo func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd = exec.CommandContext(ctx, "strace", args...)
@@ -93,7 +93,7 @@ func awaitAttached(t *testing.T, cmd *exec.Cmd) {
 	go io.Copy(io.Discard, attached)
 }
 
-// fillDisk creates a file that fills its disk, and returns a function that removes the
+// fillDisk creates a file that fills the disk, and returns a function that removes the
 // file.
 func fillDisk(name string) (empty func(), err error) {
 	file, err := os.Create(name)

@@ -70,7 +70,7 @@ func TestCluster(t *testing.T) {
 	h.check(t)
 	c.awaitAll(0)
 	c.stop()
-	c.restart() // after a disk fault, a journal can lack entries that the member's log has
+	c.restart() // after a disk fault, the journal can lack entries of the log
 	c.awaitAll(0)
 	c.stop()
 	c.compare()
@@ -100,8 +100,8 @@ type process struct {
 	dir     string
 	program string
 	args    []string    // additional arguments of the server
-	shell   string      // a shell command that runs before the server starts
-	socket  *os.File    // the inherited socket that listens at clients; nil if the server opens its own
+	shell   string      // shell command that runs before the server starts
+	socket  *os.File    // inherited socket that listens at clients, or nil
 	host    *netns.Host // nil on this machine
 	clients string      // address for clients
 	addr    string      // address for other members
@@ -183,7 +183,7 @@ func (c *group) fillQueue(p *process) {
 	p.terminate()
 }
 
-// possible returns the faults that can happen here and match -faults.
+// possible returns the faults that are possible here and match -faults.
 func (c *group) possible(all []fault) (faults []fault) {
 	name := regexp.MustCompile(*faultKinds)
 	for _, f := range all {
@@ -234,7 +234,7 @@ func (c *group) run(args ...string) {
 }
 
 func (p *process) command(args ...string) ([]byte, error) {
-	limit := commandTimeout // the network can drop its packets
+	limit := commandTimeout // the network might drop its packets
 	if args[0] == "journal" || slices.Contains(args, "--offline") {
 		limit = patience
 	}
@@ -247,13 +247,13 @@ func (p *process) command(args ...string) ([]byte, error) {
 	return out, err
 }
 
-// start starts the member. The cluster can still be without a leader when it returns.
+// start starts the member. When it returns, the cluster might not have a leader yet.
 func (p *process) start() (err error) {
 	host, port, _ := net.SplitHostPort(p.clients)
 	program, args := p.program, append([]string{"-b", p.dir, "-l", host, "-p", port}, p.args...)
 	var env []string
 	var files []*os.File
-	if p.socket != nil { // a shell sets LISTEN_PID to the process that uses the socket
+	if p.socket != nil { // a shell sets LISTEN_PID to the server's process
 		args, p.shell = slices.Delete(args, 2, 6), "export LISTEN_PID=$$"
 		env, files = []string{"LISTEN_FDS=1"}, []*os.File{p.socket}
 	}
@@ -367,14 +367,14 @@ type groupStatus struct {
 	Quorum  bool           `json:"quorum"`
 }
 
-// status returns a member's view of the cluster. The command prints it and exits with an
-// error if there are findings, such as a nearly full disk.
+// status returns a member's view of the cluster. The command prints the status even if it
+// exits with an error because of findings, such as a nearly full disk.
 func (p *process) status() (st groupStatus, ok bool) {
 	out, _ := p.command("cluster", "status", p.dir, "--json")
 	return st, json.Unmarshal(out, &st) == nil
 }
 
-// leaderBut returns the leader according to a member other than p, or nil.
+// leaderBut returns the leader that a member other than p reports, or nil.
 func (c *group) leaderBut(p *process) *process {
 	for _, asked := range c.members {
 		if asked == p || asked.srv == nil || !asked.srv.Alive() {
@@ -452,12 +452,12 @@ func (p *process) applied() uint64 {
 	}
 	out, err := p.command("cluster", "status", "--offline", "--json", p.dir)
 	if err != nil || json.Unmarshal(out, &st) != nil {
-		return 0 // the server has just removed a file of its journal
+		return 0 // the server has just removed a file of the journal
 	}
 	return st.Applied.Index
 }
 
-// until waits for a condition in other processes.
+// until waits until is returns true because of other processes.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(3 * patience)
@@ -479,7 +479,7 @@ func (c *group) audit() {
 	for some := range slices.Chunk(append(ids, past[:min(len(past), 2000)]...), 100) {
 		var all []request
 		for _, id := range some {
-			all = append(all, request{"peek", id}, request{"kick-job", id}) // succeeds if the job is buried
+			all = append(all, request{"peek", id}, request{"kick-job", id}) // kick-job succeeds if the job is buried
 		}
 		until(c.s.t, "a member answers", func() bool { return k.talk(all...) })
 	}

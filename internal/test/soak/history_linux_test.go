@@ -20,17 +20,17 @@ type history struct {
 	mu       sync.Mutex
 	ops      []*op
 	bodies   map[uint64]string
-	known    []uint64 // ids of acknowledged puts, in their order
+	known    []uint64 // ids of acknowledged puts, in order
 	acks     int
 	sessions int
 	full     bool     // a disk was full, so commands can be refused
 	past     []uint64 // ids of jobs that no longer existed when a server ended
-	lost     int      // unanswered puts until then
+	lost     int      // number of unanswered puts before that
 	wrong    []string
 }
 
-// An op is a command. Without a reply it can be executed at any time after it was sent,
-// or never.
+// An op is a command. If it has no reply, it can be executed at any time after it was
+// sent, or never.
 type op struct {
 	verb           string
 	id             uint64
@@ -109,7 +109,7 @@ func (h *history) answered(o *op, reply, body string) bool {
 		o.result = done
 	case word == "OUT_OF_MEMORY" && h.full:
 		o.result = refused
-		return false // another member can have room
+		return false // another member might have space
 	case reply == "", word == "INTERNAL_ERROR":
 		return false
 	default:
@@ -131,7 +131,7 @@ func (h *history) acknowledged() int {
 	return h.acks
 }
 
-// anyID returns the id of a recent or an arbitrary job, or 0 if there is none, and
+// anyID returns the id of a recent or arbitrary job, or 0 if there is none. many reports
 // whether there are many jobs.
 func (h *history) anyID(r *rand.Rand) (id uint64, many bool) {
 	h.mu.Lock()
@@ -148,15 +148,15 @@ func (h *history) anyID(r *rand.Rand) (id uint64, many bool) {
 
 const manyJobs = 20_000
 
-// ids returns the ids of jobs that can exist, and of jobs that were deleted.
+// ids returns the ids of jobs that might exist, and of jobs that were deleted.
 func (h *history) ids() (ids, past []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.known), slices.Clone(h.past)
 }
 
-// there returns the number of jobs that existed when each was last peeked at, and the
-// number of unanswered puts.
+// there returns the number of jobs that existed at their last peek, and the number of
+// unanswered puts.
 func (h *history) there() (jobs, lost int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,11 +206,11 @@ func (h *history) unknown() int { return h.tally(func(o *op) bool { return o.res
 type jobState struct {
 	there  bool
 	buried bool
-	holder int // session, or 0 for none
+	holder int // number of the session, or 0 for none
 }
 
-// after returns the state after a command that was done or found no job. It returns false
-// if that is impossible.
+// after returns the state after a command that succeeded or found no job. It returns
+// false if this result is impossible.
 func (s jobState) after(o *op, r result) (jobState, bool) {
 	mine, free := s.holder == o.session, s.holder == 0
 	var can bool
@@ -242,7 +242,7 @@ var oneJob = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{jobState{}} },
 	Step: func(state, input, _ any) (next []any) {
 		o, now := input.(*op), state.(jobState)
-		for _, s := range []jobState{now, {there: now.there}} { // a reservation can have ended
+		for _, s := range []jobState{now, {there: now.there}} { // the reservation might have ended
 			if s != now && now.holder == 0 {
 				continue
 			}
@@ -321,7 +321,7 @@ func (h *history) settle(t *testing.T) {
 	}
 }
 
-// The check rejects a history that is impossible for a queue, and accepts a possible one.
+// check rejects a history that is impossible for a queue, and accepts a possible one.
 func TestHistory(t *testing.T) {
 	at := func(n int64, verb string, session int, r result) porcupine.Operation {
 		o := &op{verb: verb, id: 1, session: session, result: r, call: 10 * n, returned: 10*n + 5}

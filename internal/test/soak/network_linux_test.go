@@ -34,8 +34,8 @@ func isolate(t *testing.T) bool {
 	return err == nil
 }
 
-// A network gives each member its own network namespace with one address. A router
-// connects them: the namespace of the test, which can therefore always reach each member.
+// A network gives each member its own network namespace with one address. The namespace
+// of the test is the router that connects them, so the test can always reach each member.
 type network struct {
 	t     *testing.T
 	hosts int
@@ -50,7 +50,7 @@ func newNetwork(t *testing.T) *network {
 	return &network{t: t}
 }
 
-// add adds a host. The host outlives the processes that run on it.
+// add adds a host. The host continues to exist when the processes on it end.
 func (n *network) add() *netns.Host {
 	n.hosts++
 	device, router := fmt.Sprintf("host%d", n.hosts), fmt.Sprintf("10.77.%d.1", n.hosts)

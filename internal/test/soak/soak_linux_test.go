@@ -23,7 +23,8 @@ var soakProgram = flag.String("soak.program", "", "run this program instead of b
 // patience is the timeout for events that must happen, even during faults.
 const patience = time.Minute
 
-// A soak is common to all tests: the program, and choices drawn from a seed.
+// A soak contains the parts that all tests share: the program, and choices drawn from a
+// seed.
 type soak struct {
 	t       *testing.T
 	seed    uint64
@@ -46,7 +47,7 @@ func newSoak(t *testing.T) *soak {
 // pause waits for a time up to most.
 func (s *soak) pause(most time.Duration) { time.Sleep(time.Duration(s.rng.Int64N(int64(most)))) }
 
-// TestSoak runs one server after the other on one journal, with all faults.
+// TestSoak runs one server after another with the same journal and with all faults.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	if isolate(t) {
@@ -60,7 +61,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// TestCrash repeatedly kills the server under load, on the same journal.
+// TestCrash repeatedly kills a server under load, with the same journal.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -117,7 +118,7 @@ func TestRestart(t *testing.T) {
 	c.h.check(t)
 }
 
-// The journal keeps the descriptors that it needs, no matter how many clients connect.
+// The journal keeps the descriptors that it needs, regardless of the number of clients.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	c := newSingle(newSoak(t))
@@ -144,7 +145,7 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// The server frees the memory that clients have used when they have disconnected.
+// After clients have disconnected, the server frees the memory that they used.
 func TestMemoryComesBack(t *testing.T) {
 	t.Parallel()
 	c := newSingle(newSoak(t))
@@ -180,11 +181,11 @@ func newSingle(s *soak) *group {
 	p := &process{c: c, dir: filepath.Join(c.disk(), "journal"), program: s.program, clients: freeAddress(s.t)}
 	c.must(os.Mkdir(p.dir, 0o700))
 	c.members = []*process{p}
-	s.t.Cleanup(c.stop) // before the directory is removed
+	s.t.Cleanup(c.stop) // runs before the directory is removed
 	return c
 }
 
-// options draws the options of a life.
+// options returns random options for a life.
 func (c *group) options() (args []string) {
 	pick := func(of ...[]string) { args = append(args, of[c.s.rng.IntN(len(of))]...) }
 	pick(nil, nil, []string{"-f", "0"}, []string{"-f", "10"}, []string{"-f", "50"}, []string{"-F"}) // without syncs: only the process dies, not the system

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// allocations are the allocations that an operation can make in the steady state, from
-// the parser to the journal, in a whole turn. The default is 0.
+// allocations contains the number of allocations that an operation can make in the steady
+// state, in a whole turn from the parser to the journal. The default is 0.
 var allocations = map[string]float64{
 	"another-of-10000-tubes":                 1, // the link between the session and the tube
 	"reserve-bury-kick":                      1, // a kick, which can take several turns
@@ -21,7 +21,7 @@ var allocations = map[string]float64{
 	"put-reserve-batch-delete-batch":         2, // the deletion, which can take several turns, and its ids
 	"journal-put-reserve-batch-delete-batch": 2,
 
-	"replay": -1, // no limit: it builds everything each time
+	"replay": -1, // no limit, because it builds everything each time
 }
 
 // Each scenario works, and makes no allocations except those listed above.
@@ -33,7 +33,7 @@ func TestAllocations(t *testing.T) {
 			q := newQueue(t.TempDir(), s.segment)
 			defer q.Close()
 			operation := s.prepare(q)
-			for range min(s.operations, 12000) { // so that buffers have grown
+			for range min(s.operations, 12000) { // until the buffers have grown
 				operation()
 			}
 			budget := allocations[s.name]

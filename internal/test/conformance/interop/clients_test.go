@@ -19,9 +19,9 @@ import (
 
 // A side is the TLS configuration of a client.
 type side struct {
-	ca        string // file of the authority that it trusts
-	cert, key string // files of its certificate; empty if it has none
-	version   string // of TLS: 1.1, 1.2 or 1.3
+	ca        string // file of the certificate authority that the client trusts
+	cert, key string // files of the client's certificate; empty if it has none
+	version   string // TLS version: 1.1, 1.2 or 1.3
 }
 
 // A client sends text over TLS. It returns all data that arrives before the server closes
@@ -29,9 +29,9 @@ type side struct {
 // server has refused the client: with TLS 1.3, a client notices that only when it reads.
 type client func(t *testing.T, addr, text string, s side) (string, error)
 
-// clients are real clients, each with a TLS library in wide use.
+// clients contains real clients. Each uses a common TLS library.
 var clients = map[string]struct {
-	program string // that must be installed
+	program string // program that must be installed
 	talk    client
 }{
 	"Go":      {"go", goTLS},
@@ -82,7 +82,7 @@ func openssl(t *testing.T, addr, text string, s side) (string, error) {
 func sClient(addr string, s side, more ...string) []string {
 	args := []string{"s_client", "-connect", addr, "-servername", "localhost", "-CAfile", s.ca, "-verify_return_error", "-tls" + strings.ReplaceAll(s.version, ".", "_")}
 	if s.version == "1.1" {
-		args = append(args, "-cipher", "DEFAULT@SECLEVEL=0") // otherwise the client refuses to offer it
+		args = append(args, "-cipher", "DEFAULT@SECLEVEL=0") // otherwise the client refuses
 	}
 	if s.cert != "" {
 		args = append(args, "-cert", s.cert, "-key", s.key)
@@ -105,7 +105,7 @@ func stunnel(t *testing.T, addr string, s side) string {
 	t.Helper()
 	config := fmt.Sprintf("foreground = yes\ndebug = info\npid =\nclient = yes\nverifyChain = yes\nCAfile = %s\nsslVersion = TLSv%s\n", s.ca, s.version)
 	if s.version == "1.1" {
-		config += "securityLevel = 0\n" // otherwise the client refuses to offer it
+		config += "securityLevel = 0\n" // otherwise the client refuses
 	}
 	if s.cert != "" {
 		config += fmt.Sprintf("cert = %s\nkey = %s\n", s.cert, s.key)

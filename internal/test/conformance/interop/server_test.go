@@ -35,7 +35,7 @@ func need(t *testing.T, program string) {
 	}
 }
 
-// A server is a process of beanpole.
+// A server is a beanpole process.
 type server struct {
 	addrs []string     // in the order of its listeners
 	log   exectest.Log // with -interop.follower, includes the logs of the other members
@@ -80,7 +80,7 @@ func (s *server) joinCluster(t *testing.T, program string, args []string) (dir s
 	t.Helper()
 	command := func(args ...string) []byte {
 		var text []byte
-		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // the cluster can still be without a leader
+		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // there might be no leader yet
 			var err error
 			if text, err = exec.Command(program, append([]string{"cluster"}, args...)...).Output(); err == nil {
 				return text

@@ -65,7 +65,7 @@ func TestTLS(t *testing.T) {
 		side     side
 		text     string
 		replies  string
-		reason   string // in the server's log; empty if the client refuses, or if neither does
+		reason   string // part of the server's log; can be empty
 	}{
 		"too old":                              {"1.1", p.listener(), noCert, life, "", "client offered only unsupported versions"},
 		"encrypted":                            {both, p.listener(), noCert, life, lifeReplies, ""},
@@ -130,7 +130,7 @@ func TestRenegotiation(t *testing.T) {
 		}
 		io.WriteString(stdin, "list-tube-used\n")
 		await("USING default")
-		io.WriteString(stdin, test.ask) // on a separate line, it is a command for s_client
+		io.WriteString(stdin, test.ask) // a command for s_client
 		await(test.said)
 		io.WriteString(stdin, "list-tube-used\nquit\n")
 		await("(?s)" + test.said + ".*" + test.also)
