@@ -29,7 +29,7 @@ func newBroker(tb testing.TB, log Log) *Broker {
 	return b
 }
 
-// A request is a test request with a function to apply.
+// A request is a Request that applies a function.
 type request struct {
 	apply func(e *engine.Engine, now int64)
 }

@@ -193,8 +193,8 @@ func deposedLife(t *testing.T, seed uint64) {
 	}
 }
 
-// A turn that is not settled when its engine is replaced fails. That is true even if the
-// log is in another epoch by the time of the turn's sync.
+// A turn that is not settled when its engine is replaced fails, even if the log is in
+// another epoch when the turn's sync ends.
 func TestReplaceSettlesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2))}
@@ -250,7 +250,8 @@ func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 	})
 }
 
-// clientRequest is a client's request, unlike the requests of Call and View.
+// clientRequest is a request from a client. Requests of Call and View do not come from
+// clients.
 type clientRequest struct {
 	f func(e *engine.Engine, now int64)
 }

@@ -134,8 +134,8 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 	}
 }
 
-// A turn without changes that starts while earlier turns notify their waiters waits for
-// them, and then notifies its own.
+// If a turn without changes starts while earlier turns notify their waiters, it waits for
+// them and then notifies its own waiters.
 func TestTurnWhileOthersAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(t, newFakeLog())

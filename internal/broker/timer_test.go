@@ -189,7 +189,7 @@ func TestTickInPieces(t *testing.T) {
 }
 
 // If a turn leaves due events, it notifies the callback, which runs the remaining turns.
-// If the callback does not, the broker does.
+// If the callback runs none, the broker runs them.
 func TestTellMoreDue(t *testing.T) {
 	for _, helps := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

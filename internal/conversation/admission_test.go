@@ -33,7 +33,7 @@ func newPolicy(t testing.TB, rules []access.RuleConfig, names ...string) *access
 	return p
 }
 
-// An admission authenticates clients by a policy, and records refusals.
+// An admission authenticates clients with a policy, and records refusals.
 type admission struct {
 	access.ListenerPolicy
 	control *access.Control
@@ -292,8 +292,8 @@ func TestRightsOfABatch(t *testing.T) {
 	g.end()
 }
 
-// The initial watch of the tube default grants no access, and neither do tubes that were
-// watched before auth.
+// The initial watch of the tube default grants no access. Tubes that were watched before
+// auth grant no access either.
 func TestWatchedTubes(t *testing.T) {
 	rules := []access.RuleConfig{
 		{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Reserve},

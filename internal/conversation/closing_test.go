@@ -108,7 +108,8 @@ func TestStop(t *testing.T) {
 			g.want(c.want)
 			g.wantState(Closed)
 
-			// Stop also works before the commands are executed, or their replies written.
+			// Stop also works before the commands are executed, or before their replies are
+			// written.
 			g = d.connect()
 			g.deaf = true
 			g.send(c.input)

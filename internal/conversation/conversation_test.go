@@ -154,7 +154,7 @@ func TestWaitEndsInItsOwnTurn(t *testing.T) {
 }
 
 // If a turn's changes are not durable, the replies that depend on the log become errors,
-// whatever else the batch contains. Other replies do not change.
+// regardless of the other commands in the batch. Other replies do not change.
 func TestSettleFails(t *testing.T) {
 	d := newDriver(t)
 	c := d.connect()
@@ -472,8 +472,8 @@ func TestInputMemory(t *testing.T) {
 	}
 }
 
-// A silent client is disconnected after the idle timeout, unless it holds jobs: it is
-// working on them, and other workers would repeat the work.
+// A silent client is disconnected after the idle timeout, unless it holds jobs. Such a
+// client works on its jobs, and other workers would repeat the work.
 func TestIdle(t *testing.T) {
 	d := newDriver(t)
 	d.shared.IdleTimeout = time.Minute

@@ -179,8 +179,8 @@ func (g *client) send(input string) {
 	g.proceed()
 }
 
-// receive passes input like a driver: from its own buffer, which it reuses, or in Space.
-// It keeps input that does not fit into Space.
+// receive passes input as a driver does: from its own buffer, which it reuses, or in
+// Space. It keeps input that does not fit into Space.
 func (g *client) receive(input []byte) {
 	d := g.driver
 	if g.Unread() {

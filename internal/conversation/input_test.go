@@ -35,8 +35,8 @@ func (in *input) fill(from io.Reader, need int) error {
 	return err
 }
 
-// The unread bytes are the same as in a plain slice, for all sequences of reads and
-// takes. The buffer is proportional to them.
+// For all sequences of reads and takes, the unread bytes equal those in a plain slice.
+// The size of the buffer is proportional to the unread bytes.
 func TestInput(t *testing.T) {
 	errNothing := errors.New("no data")
 	rapid.Check(t, func(t *rapid.T) {

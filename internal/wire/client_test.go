@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A client's commands have the documented form, and the parser returns the same commands.
+// Client commands have the documented form, and the parser returns the same commands.
 func TestClientCommands(t *testing.T) {
 	long := strings.Repeat("x", MaxTube)
 	for _, tc := range []struct {

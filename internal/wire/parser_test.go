@@ -353,7 +353,7 @@ func TestMaxBody(t *testing.T) {
 	}
 }
 
-// The largest announced size is 4294967295. With its CR LF it exceeds 32 bits.
+// The largest announced size is 4294967295. With the CR LF, the size exceeds 32 bits.
 func TestSkip4GiB(t *testing.T) {
 	p := Parser{MaxBody: LargestMaxBody}
 	var cmd Command

@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// The fast path for plain lines gives the same result as the general path, for any line.
+// For any line, the fast path for plain lines gives the same result as the general path.
 func TestPlainLines(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seeds.One(t), 0))
 	words := []string{" ", " ", " ", "0", "7", "007", "4294967295", "4294967296", "2147483647", "2147483648", "9999999999999999999",

@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The size in the line of a reply equals the size of the data, for any length of the
-// list.
+// For any length of a list, the size in the reply line equals the size of the data.
 func TestAppendList(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 100, 10000} {
 		var names []string

@@ -59,7 +59,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Read consumes a valid header and no byte after it.
+// FuzzRead checks that Read consumes a valid header and no byte after it.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 192.0.2.7 10.0.0.1 40000 11300\r\nstats\r\n"))
 	f.Add([]byte(v2(0x21, 0x11, "\xc0\x00\x02\x07\x0a\x00\x00\x01\x9c\x40\x2c\x24") + "stats\r\n"))
