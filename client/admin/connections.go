@@ -34,18 +34,18 @@ type Connections struct {
 type Connection struct {
 	ID            uint64   `json:"id" min:"1"`                        // Unique until the server restarts.
 	Address       string   `json:"address"`                           // IP and port, or `unix`.
-	Identity      string   `json:"identity,omitempty" minlen:"1"`     // Identity of the client; absent without one.
-	Age           int64    `json:"age"`                               // Time since it connected.
-	Idle          int64    `json:"idle"`                              // Time since its last command started, or since it connected.
-	LastCommand   string   `json:"last_command,omitempty" minlen:"1"` // Its last command; absent before the first.
+	Identity      string   `json:"identity,omitempty" minlen:"1"`     // Identity of the client; absent if the client has none.
+	Age           int64    `json:"age"`                               // Time since the client connected.
+	Idle          int64    `json:"idle"`                              // Time since the start of the client's last command, or since it connected.
+	LastCommand   string   `json:"last_command,omitempty" minlen:"1"` // The client's last command; absent before the first.
 	Using         string   `json:"using" as:"TubeName"`
 	Watching      []string `json:"watching" as:"TubeName" maxitems:"100"` // The first 100 tubes.
 	WatchingCount int      `json:"watching_count"`
 	Holding       []uint64 `json:"holding" maxitems:"100"` // The first 100 jobs, the oldest reservation first.
 	HoldingCount  int      `json:"holding_count"`
-	HeldFor       int64    `json:"held_for"` // Time since the oldest reservation that it holds; 0 without one.
-	Waiting       bool     `json:"waiting"`  // Waits in a reserve.
-	Waited        int64    `json:"waited"`   // Time since that reserve started; otherwise 0.
-	Producer      bool     `json:"producer"` // Has put a job.
-	Worker        bool     `json:"worker"`   // Has reserved a job.
+	HeldFor       int64    `json:"held_for"` // Time since the oldest reservation of the client; 0 if it has none.
+	Waiting       bool     `json:"waiting"`  // The client waits in a reserve.
+	Waited        int64    `json:"waited"`   // Time since the start of that reserve; 0 if the client does not wait.
+	Producer      bool     `json:"producer"` // The client has put a job.
+	Worker        bool     `json:"worker"`   // The client has reserved a job.
 }

@@ -123,7 +123,7 @@ type Job struct {
 	Delay      uint32 `json:"delay"`                         // Delay of the last put, release or change.
 	TTR        uint32 `json:"ttr" min:"1"`                   // Time to run.
 	TimeLeft   int64  `json:"time_left"`                     // Time until a delayed or reserved job becomes ready; otherwise 0.
-	ReservedBy uint64 `json:"reserved_by,omitempty" min:"1"` // Id of the connection that holds it.
+	ReservedBy uint64 `json:"reserved_by,omitempty" min:"1"` // Id of the connection that holds the job.
 	Held       int64  `json:"held,omitempty"`                // Time since the reserve; absent unless it is reserved.
 	Touches    uint64 `json:"touches,omitempty"`             // Number of touches since the reserve.
 	Reserves   uint64 `json:"reserves"`
@@ -147,7 +147,7 @@ type Job struct {
 type Failure struct {
 	// The end: a timeout, a closed connection, a release or bury by the worker, or a job
 	// taken from its worker by an operator. Absent if the attempt has not ended, or ended
-	// with the server.
+	// because the server stopped.
 	End     string  `json:"end,omitempty" enum:"timeout,closed,released,buried,taken"`
 	Policy  string  `json:"policy,omitempty" enum:"max-attempts,max-timeouts,max-releases,ttl"` // Setting that exhausted or expired the job.
 	At      int64   `json:"at,omitempty"`                                                       // Time of the end, in seconds since 1970.
@@ -286,7 +286,7 @@ type Class struct {
 // Found is a page of search results.
 type Found struct {
 	Jobs   []Job  `json:"jobs"`
-	Next   string `json:"next,omitempty" minlen:"1"` // Present while there is more to search.
+	Next   string `json:"next,omitempty" minlen:"1"` // Present while more jobs remain to be searched.
 	Looked uint64 `json:"looked"`                    // Number of jobs searched since the first page.
 	// Current number of jobs to search; absent if the client has no right to see it.
 	Total *uint64 `json:"total,omitempty"`

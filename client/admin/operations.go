@@ -14,14 +14,15 @@ func (c *Client) GetStats(ctx context.Context) (Stats, error) {
 // GetHistory is GET /history. Return time series of the server.
 //
 // The server keeps ten minutes by the second, a day by the minute and 31 days by the
-// hour, within the setting history. All but the seconds survive a restart with a journal.
-// The series put, done, reserves, failed, retried, timeouts, refused and commands are
-// increases during a period. Failed are reserved jobs that were buried or exhausted;
-// retried are releases. The series wait_p50, wait_p95, run_p50 and run_p95 are the median
-// and the 95th percentile, in seconds, of the times that jobs were ready before a reserve
-// and reserved before a delete, release or bury. Their precision is a factor of two;
-// those of an hour are averages of its minutes. The others are levels at the end of a
-// period. A value is null if the server recorded nothing.
+// hour, within the setting history. With a journal, the minutes and hours survive a
+// restart. The series put, done, reserves, failed, retried, timeouts, refused and
+// commands are increases during a period. The series failed counts reserved jobs that
+// were buried or exhausted, and retried counts releases. The series wait_p50, wait_p95,
+// run_p50 and run_p95 are the median and the 95th percentile, in seconds, of the times
+// that jobs were ready before a reserve and reserved before a delete, release or bury.
+// Their precision is a factor of two; those of an hour are averages of its minutes. The
+// other series are levels at the end of a period. A value is null if the server recorded
+// nothing.
 func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error) {
 	return ask[History](ctx, c, "GET /history", in)
 }
@@ -31,16 +32,17 @@ func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error
 // The commands attention, tubes and top, the console and the alerts present the same
 // findings. Counts cover the last ten minutes. Kinds about the server: cluster (no
 // leader, no majority, a member that is unreachable, refused or must join again,
-// different settings or versions), journal (it cannot be written), draining, connections
-// and memory (nine tenths of the limit are in use), limit (a limit refused a command),
-// certificate (it has ended, or ends soon), refused (commands were refused) and schedule
-// (its job was rejected, or its jobs pile up: five runs found the previous job). Kinds
-// about a tube: unwatched (ready jobs, no connection that watches the tube, no pause),
-// buried, timeouts (reservations timed out), releases (ten releases or more, and more
-// than deletes), held (a job has been reserved for ten minutes, ten times the average and
-// three times the 95th percentile of the tube, if the server measures it), slow (the next
-// job has been ready for ten minutes), limited (nine tenths of the limit are in use; bad
-// if all of it is) and paused. Tubes on which the client lacks the right are left out.
+// different settings or versions), journal (the server cannot write it), draining,
+// connections and memory (nine tenths of the limit are in use), limit (a limit refused a
+// command), certificate (it has expired, or expires soon), refused (commands were
+// refused) and schedule (its job was rejected, or its jobs pile up: five runs found the
+// previous job). Kinds about a tube: unwatched (ready jobs, no connection that watches
+// the tube, no pause), buried, timeouts (reservations timed out), releases (ten releases
+// or more, and more than deletes), held (a job has been reserved for ten minutes, ten
+// times the average and three times the 95th percentile of the tube, if the server
+// measures it), slow (the next job has been ready for ten minutes), limited (nine tenths
+// of the limit are in use; bad if all of it is) and paused. Tubes on which the client
+// lacks the right are left out.
 func (c *Client) GetAttention(ctx context.Context, in *GetAttention) (Attention, error) {
 	return ask[Attention](ctx, c, "GET /attention", in)
 }
@@ -52,9 +54,9 @@ func (c *Client) GetMe(ctx context.Context, in *GetMe) (Me, error) {
 
 // ListChanges is GET /changes. List the last changes, the newest first.
 //
-// They include changes through the API, and those through the protocol that the log
-// reports. The server keeps them for 31 days in the space of the setting history. For
-// each client, it keeps up to 1000 changes and then one a minute, and up to 60 failed
+// The list has changes through the API, and changes through the protocol that the log
+// reports. The server keeps them for 31 days, within the space of the setting history.
+// For each client, it keeps up to 1000 changes and then one a minute, and up to 60 failed
 // changes and then one in ten minutes. The log has all changes that succeeded.
 func (c *Client) ListChanges(ctx context.Context, in *ListChanges) (Changes, error) {
 	return ask[Changes](ctx, c, "GET /changes", in)
@@ -88,8 +90,8 @@ func (c *Client) GetServer(ctx context.Context) (Server, error) {
 
 // Drain is POST /drain. Reject new jobs.
 //
-// Puts are answered `DRAINING`, other commands work, and /readyz returns 503. Has no
-// effect if the server already drains.
+// Puts get `DRAINING`, other commands work, and /readyz returns 503. Has no effect if the
+// server is already draining.
 func (c *Client) Drain(ctx context.Context) error { return c.Do(ctx, "POST /drain", nil, nil) }
 
 // Undrain is POST /undrain. Accept new jobs again.
@@ -98,10 +100,10 @@ func (c *Client) Undrain(ctx context.Context) error { return c.Do(ctx, "POST /un
 // GetJournal is GET /journal. Download a backup of the journal.
 //
 // The backup is a tar archive of the segments, with all jobs and their bodies. It
-// contains every change that was acknowledged before the request, and later changes up to
-// one moment. Unpacked into an empty directory, it is a journal that a server can use.
-// Clients are served during the download. The server makes one backup at a time. If the
-// connection ends early, the archive is incomplete.
+// contains every change that was acknowledged before the request, and possibly later
+// changes, without gaps. Unpacked into an empty directory, it is a journal that a server
+// can use. Clients are served during the download. The server makes one backup at a time.
+// If the connection ends early, the archive is incomplete.
 func (c *Client) GetJournal(ctx context.Context) (*Stream, error) {
 	return ask[*Stream](ctx, c, "GET /journal", nil)
 }
@@ -132,8 +134,8 @@ func (c *Client) GetTask(ctx context.Context, in *GetTask) (Task, error) {
 
 // CancelTask is DELETE /tasks/{task}. Cancel a task.
 //
-// Changes that it has made remain. The status is 409 if the task has finished. The client
-// needs the right on the tube of the task.
+// Changes that the task has made remain. The status is 409 if the task has finished. The
+// client needs the right on the tube of the task.
 func (c *Client) CancelTask(ctx context.Context, in *OfTask) error {
 	return c.Do(ctx, "DELETE /tasks/{task}", in, nil)
 }
@@ -312,7 +314,7 @@ func (c *Client) StartTask(ctx context.Context, in *StartTask) (Task, error) {
 // ListJobs is GET /tubes/{tube}/jobs. List the jobs of a tube in one state.
 //
 // Ready jobs are in the order of priority and id, delayed and reserved jobs in the order
-// of their deadline, buried jobs in the order in which they were buried. A job that
+// of their deadlines, and buried jobs in the order in which they were buried. A job that
 // changes its state or position while the server builds the page is left out. With
 // `bodies`, the client also needs the peek right, and a page ends when its bodies reach 1
 // MiB.
@@ -362,7 +364,7 @@ func (c *Client) PutJob(ctx context.Context, in *PutJob) (Inserted, error) {
 // search. Jobs are in the order of states (ready, reserved, delayed, buried), and within
 // a state in the order of lists. The search covers the first MiB of a body. A client can
 // run one search or list of more than 1000 jobs at a time, and two clients together; a
-// further request is answered 503 after a second.
+// further request gets 503 after a second.
 func (c *Client) SearchTube(ctx context.Context, in *SearchTube) (Found, error) {
 	return ask[Found](ctx, c, "GET /tubes/{tube}/search", in)
 }
@@ -370,7 +372,7 @@ func (c *Client) SearchTube(ctx context.Context, in *SearchTube) (Found, error) 
 // ExportTube is GET /tubes/{tube}/export. Stream the jobs of a tube with their bodies.
 //
 // Each line is a job in JSON. An export changes no job. A client can run one export at a
-// time, and two clients together; a further one is answered 503 after a second. If the
+// time, and two clients together; a further export gets 503 after a second. If the
 // connection ends before the last chunk, the export is incomplete.
 func (c *Client) ExportTube(ctx context.Context, in *ExportTube) (*Stream, error) {
 	return ask[*Stream](ctx, c, "GET /tubes/{tube}/export", in)
@@ -380,8 +382,8 @@ func (c *Client) ExportTube(ctx context.Context, in *ExportTube) (*Stream, error
 //
 // Each line is a job in JSON, as written by an export: body, priority, time to run,
 // remaining delay and failure. Buried jobs stay buried, and reserved jobs become ready.
-// Ids and counters are new. All jobs go into this tube, whatever tube they name. If a
-// line is invalid or refused, the jobs before it remain, and `done` in the problem is
+// Ids and counters are new. All jobs go into this tube, even if they name other tubes. If
+// a line is invalid or refused, the jobs before it remain, and `done` in the problem is
 // their number.
 func (c *Client) ImportTube(ctx context.Context, in *ImportTube) (Imported, error) {
 	return ask[Imported](ctx, c, "POST /tubes/{tube}/import", in)
@@ -413,7 +415,7 @@ func (c *Client) ChangeJob(ctx context.Context, in *ChangeJob) error {
 // CopyJob is POST /jobs/{job}/copy. Put a new job with the same body.
 //
 // The copy has the priority and the time to run of the job, unless others are given, and
-// no delay. The client also needs put on the other tube.
+// no delay. The client also needs the put right on the other tube.
 func (c *Client) CopyJob(ctx context.Context, in *CopyJob) (Inserted, error) {
 	return ask[Inserted](ctx, c, "POST /jobs/{job}/copy", in)
 }
@@ -435,7 +437,7 @@ func (c *Client) MoveJob(ctx context.Context, in *MoveJob) error {
 
 // RedriveJob is POST /jobs/{job}/redrive. Return a buried or ready job to its origin.
 //
-// The job becomes ready there, with as many attempts again. The client also needs the
+// The job becomes ready there, and has all its attempts again. The client also needs the
 // right on the origin.
 func (c *Client) RedriveJob(ctx context.Context, in *OfJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/redrive", in, nil)
@@ -449,7 +451,7 @@ func (c *Client) KickJob(ctx context.Context, in *OfJob) error {
 // BuryJob is POST /jobs/{job}/bury. Bury a job.
 //
 // The job can be ready, delayed or reserved. A worker that holds the job loses it, as by
-// a timeout: its next command for the job is answered `NOT_FOUND`.
+// a timeout: its next command for the job gets `NOT_FOUND`.
 func (c *Client) BuryJob(ctx context.Context, in *BuryJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/bury", in, nil)
 }
@@ -457,8 +459,7 @@ func (c *Client) BuryJob(ctx context.Context, in *BuryJob) error {
 // ReleaseJob is POST /jobs/{job}/release. Take a job away from its worker.
 //
 // The job becomes ready or delayed. The worker loses it, as by a timeout: its next
-// command for the job is answered `NOT_FOUND`. The status is 409 if the job is not
-// reserved.
+// command for the job gets `NOT_FOUND`. The status is 409 if the job is not reserved.
 func (c *Client) ReleaseJob(ctx context.Context, in *ReleaseJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/release", in, nil)
 }

@@ -42,7 +42,7 @@ type SettingInForce struct {
 	Value   string   `json:"value"`
 	Hidden  bool     `json:"hidden,omitempty"` // The value names a tube on which the client has no right.
 	Source  string   `json:"source" enum:"default,file,runtime"`
-	Pattern string   `json:"pattern,omitempty"` // Pattern of the policy that sets it; absent for a default.
+	Pattern string   `json:"pattern,omitempty"` // Pattern of the policy that sets the value; absent for a default.
 	Number  int64    `json:"number,omitempty"`  // Position of that policy in the file.
 	Default string   `json:"default"`
 	Takes   string   `json:"takes"`           // Description of the accepted values.

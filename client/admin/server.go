@@ -22,8 +22,8 @@ type GetMe struct {
 // ListChanges is the input of Client.ListChanges.
 type ListChanges struct {
 	Limit     int     `query:"limit" min:"1" max:"10000" default:"100"`
-	Identity  *string `query:"identity"`           // Only changes of this identity; empty for clients without one.
-	Operation string  `query:"operation"`          // Only changes of this name, as in `operation`.
+	Identity  *string `query:"identity"`           // Only changes by this identity; empty for clients without an identity.
+	Operation string  `query:"operation"`          // Only changes with this name, as in `operation`.
 	Tube      string  `query:"tube" as:"TubeName"` // Only changes of jobs or settings of this tube.
 	Day       string  `query:"day" format:"date"`  // Only changes of this day in UTC.
 }
@@ -90,7 +90,7 @@ type Attention struct {
 
 // Me is the identity of the client, with its rights.
 type Me struct {
-	Identity   string   `json:"identity"` // Empty if nothing identifies the client.
+	Identity   string   `json:"identity"` // Empty if the client has no identity.
 	Anywhere   []string `json:"anywhere" as:"Rights"`
 	Everywhere []string `json:"everywhere" as:"Rights"`
 	// Rights on the requested tube; absent without a tube or without rights.
@@ -116,8 +116,8 @@ type Change struct {
 // Server describes the server and its configuration. It contains no secrets.
 type Server struct {
 	Version      string        `json:"version"`
-	Go           string        `json:"go"`   // Version of Go that built it.
-	Host         string        `json:"host"` // Name of its machine.
+	Go           string        `json:"go"`   // Version of Go that built the server.
+	Host         string        `json:"host"` // Name of the server's machine.
 	PID          int           `json:"pid"`
 	Started      string        `json:"started"`
 	Settings     []Setting     `json:"settings"`
@@ -150,7 +150,7 @@ type Certificate struct {
 	File   string `json:"file"`
 	Begins string `json:"begins" format:"date-time"`
 	Ends   string `json:"ends" format:"date-time"`
-	Soon   bool   `json:"soon"` // Expires soon, or has expired.
+	Soon   bool   `json:"soon"` // The certificate expires soon, or has expired.
 }
 
 // JournalFacts are the state and the directory of the journal.

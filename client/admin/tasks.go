@@ -17,10 +17,10 @@ type StartTask struct {
 	OfTube
 	Wait int      `query:"wait" min:"0" max:"60" default:"0"` // Seconds to wait for the end of the task before the reply.
 	_    struct{} `oneof:"state,ids"`                         // Has one of state and ids.
-	// Accepted states: kick, buried and delayed; bury, ready, delayed and reserved;
-	// release, reserved; redrive, buried and ready; the others, ready, delayed and
-	// buried. A redriven job becomes ready in its origin, the tube from which a policy
-	// moved it, with as many attempts again.
+	// Accepted states: kick, buried and delayed; bury, ready, delayed and reserved; release,
+	// reserved; redrive, buried and ready; the others, ready, delayed and buried. A redriven
+	// job becomes ready in its origin, the tube from which a policy moved it, and has all
+	// its attempts again.
 	Do    string    `json:"do" enum:"kick,bury,release,redrive,delete,move,change" required:"true"`
 	State *string   `json:"state" as:"State"`
 	IDs   *[]uint64 `json:"ids" maxitems:"10000"`
@@ -42,7 +42,7 @@ type Task struct {
 	State    string `json:"state,omitempty" as:"State"` // Absent if the request has ids.
 	Search   bool   `json:"search"`                     // The request has a search.
 	To       string `json:"to,omitempty" as:"TubeName"` // Left out if the client has no right on the tube.
-	Identity string `json:"identity"`                   // Identity that started it; empty if unknown.
+	Identity string `json:"identity"`                   // Identity that started the task; empty if unknown.
 	Started  string `json:"started" format:"date-time"`
 	Ended    string `json:"ended,omitempty" format:"date-time"`
 	Status   string `json:"status" enum:"looking,working,done,cancelled,failed"`

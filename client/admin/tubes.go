@@ -65,15 +65,15 @@ type Tube struct {
 	Releases    uint64    `json:"releases"`   // Releases since the tube was created.
 	Buries      uint64    `json:"buries"`     // Buries since the tube was created.
 	Pauses      uint64    `json:"pauses"`     // Pauses since the tube was created.
-	Using       uint64    `json:"using"`      // Connections that use it.
-	Watching    uint64    `json:"watching"`   // Connections that watch it.
-	Waiting     uint64    `json:"waiting"`    // Connections that wait for a job of it.
+	Using       uint64    `json:"using"`      // Connections that use the tube.
+	Watching    uint64    `json:"watching"`   // Connections that watch the tube.
+	Waiting     uint64    `json:"waiting"`    // Connections that wait for a job from the tube.
 	Pause       int64     `json:"pause"`      // Duration of the current pause; 0 if it is not paused.
 	PauseLeft   int64     `json:"pause_left"`
 	Queue       Durations `json:"queue"`            // Times that jobs were ready before a reserve, since the tube was created.
 	Work        Durations `json:"work"`             // Times that jobs were reserved before a delete, release or bury, since the tube was created.
-	Recent      *Recent   `json:"recent,omitempty"` // Absent in lists unless requested, and without samples of the tube.
-	Limit       *Limit    `json:"limit,omitempty"`  // Limit of the tube; absent in lists, and without a limit.
+	Recent      *Recent   `json:"recent,omitempty"` // Absent in lists unless requested, and if the tube has no samples.
+	Limit       *Limit    `json:"limit,omitempty"`  // Limit of the tube; absent in lists, and if the tube has no limit.
 }
 
 // An Explanation states why jobs of a tube wait.
@@ -89,7 +89,7 @@ type Explanation struct {
 type Limit struct {
 	Jobs  int64  `json:"jobs"`  // 0 means no limit.
 	Bytes int64  `json:"bytes"` // Size of all bodies; 0 means no limit.
-	From  string `json:"from"`  // Table of the configuration that sets it.
+	From  string `json:"from"`  // Table of the configuration that sets the limit.
 }
 
 // Durations are the number and the sum of durations.

@@ -50,7 +50,7 @@ const (
 	releaseMeans = "Released jobs are taken from their workers."
 	changeMeans  = "Empty fields stay unchanged. A new delay starts now; 0 makes jobs ready."
 	deleteMeans  = "Deleted jobs cannot be restored."
-	redriveMeans = "Jobs return to the tube where they failed, with as many attempts again."
+	redriveMeans = "Jobs return to the tube where they failed, with all their attempts again."
 )
 
 // actions is the table of actions, by their names in forms.

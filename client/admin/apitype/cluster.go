@@ -30,36 +30,36 @@ type Cluster struct {
 // A ClusterMember is a view of one member.
 type ClusterMember struct {
 	ID         uint64   `json:"id" min:"1" max:"9007199254740991"`
-	Address    string   `json:"address"` // Its address for the other members.
+	Address    string   `json:"address"` // Address of the member for the other members.
 	Role       Role     `json:"role" enum:"leader,voter,learner"`
 	Reachable  bool     `json:"reachable"`
 	*Progress           // Nil if unknown.
-	Version    string   `json:"version"`               // Version of its program. Empty if unknown.
-	Host       string   `json:"host"`                  // Name of its machine. Empty if unknown.
-	Console    string   `json:"console,omitempty"`     // URL of its console, if others can reach one.
-	Heard      *int64   `json:"heard,omitempty"`       // Seconds since its last message. Absent if there was none since this member started.
+	Version    string   `json:"version"`               // Version of the member's program. Empty if unknown.
+	Host       string   `json:"host"`                  // Name of the member's machine. Empty if unknown.
+	Console    string   `json:"console,omitempty"`     // URL of the member's console, if other machines can reach it.
+	Heard      *int64   `json:"heard,omitempty"`       // Seconds since the member's last message. Absent if it has sent none since this member started.
 	MustRejoin bool     `json:"must_rejoin,omitempty"` // Its disk has lost changes that it had acknowledged; it can only join again.
-	Refused    string   `json:"refused,omitempty"`     // The reason why this member refuses it.
-	Refuses    string   `json:"refuses,omitempty"`     // The reason why it refuses this member.
-	CatchingUp bool     `json:"catching_up,omitempty"` // It lacks changes that are older than 3 s. Only the leader shows this.
-	KeepCopy   bool     `json:"keep_copy,omitempty"`   // It has acknowledged changes that the leader lacks. Only that leader shows this.
-	Differs    []string `json:"differs,omitempty"`     // Names of its settings that differ from the leader's. Only the leader shows them.
+	Refused    string   `json:"refused,omitempty"`     // The reason why this member refuses the other member.
+	Refuses    string   `json:"refuses,omitempty"`     // The reason why the other member refuses this member.
+	CatchingUp bool     `json:"catching_up,omitempty"` // The member lacks changes that are older than 3 s. Only the leader shows this.
+	KeepCopy   bool     `json:"keep_copy,omitempty"`   // The member has acknowledged changes that the leader lacks. Only that leader shows this.
+	Differs    []string `json:"differs,omitempty"`     // Names of the settings that differ from the leader's. Only the leader shows them.
 	MemberHealth
 }
 
 // A MemberHealth is a member's report about itself. The leader has the reports of all
 // members; any other member has only its own report.
 type MemberHealth struct {
-	Trouble  string `json:"trouble,omitempty"`   // The reason why it cannot acknowledge changes, or cannot catch up.
-	Received int64  `json:"received,omitempty"`  // Bytes of the queue that it has received, while it receives the whole queue.
-	DiskFree *int64 `json:"disk_free,omitempty"` // Free bytes of its disk. Absent if unknown.
+	Trouble  string `json:"trouble,omitempty"`   // The reason why the member cannot acknowledge changes, or cannot catch up.
+	Received int64  `json:"received,omitempty"`  // Bytes of the queue that the member has received, while it receives the whole queue.
+	DiskFree *int64 `json:"disk_free,omitempty"` // Free bytes on the member's disk. Absent if unknown.
 }
 
 // A Progress is the progress of a member. The leader shows the progress of every member
 // that it has heard from; any other member shows only its own.
 type Progress struct {
-	Applied uint64 `json:"applied"` // The last committed entry of the log that it has. Absent if unknown.
-	Lag     uint64 `json:"lag"`     // Number of committed entries that it lacks. Absent if unknown.
+	Applied uint64 `json:"applied"` // The last committed log entry that the member has. Absent if unknown.
+	Lag     uint64 `json:"lag"`     // Number of committed entries that the member lacks. Absent if unknown.
 }
 
 // A ClusterProblem describes something that is wrong with a cluster.
