@@ -23,7 +23,7 @@ type row struct {
 	Problems []int  // statuses that a client must expect
 	Location string // start of the path of the created object, before its id
 	Type     string // content type of a stream or of bytes; empty for JSON
-	Local    bool   // about this server, even if it is a member that does not lead
+	Local    bool   // about this server, even if it is a member that is not the leader
 }
 
 // An operation is an operation of the API.

@@ -17,9 +17,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// NewRemote returns another server by the URL of its admin listener. token returns the
-// token of a request; nil sends no token. check configures TLS; nil uses the defaults of
-// the system. NewRemote does not connect.
+// NewRemote returns the server whose admin listener has the given URL. token returns the
+// token for a request; if it is nil, requests have no token. check configures TLS; if it
+// is nil, the system's defaults apply. NewRemote does not connect.
 func NewRemote(url string, token func() (string, error), check *tls.Config) *admin.HTTP {
 	return &admin.HTTP{URL: url, Token: token, Client: http.Client{
 		Transport: &http.Transport{

@@ -55,7 +55,7 @@ type lifecycle struct {
 	ctx    context.Context // canceled when the member has failed
 	end    context.CancelFunc
 
-	installDue atomic.Bool // the log durably begins after a snapshot, which must be installed
+	installDue atomic.Bool // the log durably starts after a snapshot, which must be installed
 
 	mu            sync.Mutex
 	phase         phase

@@ -39,7 +39,7 @@ func (r *request) changeRow(c *admin.Change) changeRow {
 	for _, name := range slices.Sorted(maps.Keys(c.About)) {
 		one := fact{Name: name, Text: fmt.Sprint(c.About[name])}
 		switch name {
-		case "via": // has its own column
+		case "via": // via has its own column
 			continue
 		case "tube", "to":
 			one.Link = r.tubeLink(one.Text, "")

@@ -73,8 +73,8 @@ func withQuery(path string, pairs ...string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// members returns fields of a form as members of JSON. Numbers are numbers. Other values
-// stay as they are, so that the API reports the error. Empty fields are left out.
+// members returns fields of a form as JSON members. Numbers become JSON numbers. Invalid
+// values stay unchanged, so that the API reports the error. Empty fields are left out.
 func members(v url.Values, names ...string) map[string]json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	for _, name := range names {

@@ -28,7 +28,7 @@ type confirmation struct {
 	Q       string     // search for the affected jobs; empty means all
 	Job     *admin.Job // the only target
 	First   *admin.Job // first of the affected jobs
-	Problem string     // why the action was not done, with the values that were sent
+	Problem string     // reason why the action was not performed, with the submitted values
 }
 
 // Takes reports whether the form of the action has a field.
@@ -148,8 +148,8 @@ func missing(has []string, where string, needs ...string) error {
 	return nil
 }
 
-// count counts the affected jobs, and chooses the state: the first with jobs if the form
-// names none.
+// count counts the affected jobs. If the form contains no state, count chooses the first
+// state with jobs.
 func (c *confirmation) count(r *request) error {
 	if c.on != aTube || c.Do == "put-job" {
 		return nil

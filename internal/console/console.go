@@ -123,8 +123,7 @@ func New(opt Options) *Console {
 	return c
 }
 
-// ofEachServer registers a handler for a path of the own server, and of each other
-// server.
+// ofEachServer registers a handler for a path of this server and of each other server.
 func (c *Console) ofEachServer(method, pattern string, handler http.Handler) {
 	c.mux.Handle(method+" "+Prefix+pattern, handler)
 	c.mux.Handle(method+" "+Prefix+"s/{server}/"+pattern, handler)

@@ -85,7 +85,7 @@ func edit(r *request) (*page, error) {
 
 // edited returns the new body.
 func (v *editView) edited(form url.Values) ([]byte, error) {
-	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers end lines with CRLF
+	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers end lines with CR LF
 	if form.Get("was") != v.Was {
 		return nil, fmt.Errorf("another user has changed the body; to replace that body with your text below, save again")
 	}

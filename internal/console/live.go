@@ -42,8 +42,8 @@ func newPublisher(c *Console) *publisher {
 	return p
 }
 
-// latest returns the values of a page, at most as old as its lists. It returns an error
-// if the identity of the viewer has changed; the browser then reconnects.
+// latest returns the values of a page, which are at most as old as its lists. It returns
+// an error if the identity of the viewer has changed; the browser then reconnects.
 func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error) {
 	if who, known := p.console.opt.Identify(r.Request); !known || who != r.who {
 		return nil, errUnknown

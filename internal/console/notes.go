@@ -13,7 +13,7 @@ type note struct {
 
 	Nothing bool // the action changed nothing
 
-	Job uint64 // job that the note links to; 0 means none
+	Job uint64 // job to which the note links; 0 means none
 }
 
 // notes keeps notes until pages show them. The URL contains only a random word, so that a
@@ -42,7 +42,7 @@ func (n *notes) add(one note) (word string) {
 	return word
 }
 
-// take returns a note, or nil. The note stays, because the page can be loaded again.
+// take returns a note, or nil. It keeps the note, because the page can be reloaded.
 func (n *notes) take(word string) *note {
 	n.mu.Lock()
 	defer n.mu.Unlock()

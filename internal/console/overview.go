@@ -14,8 +14,8 @@ import (
 type overview struct {
 	Servers   list // the servers, if there are several
 	Attention []attention
-	More      int // findings that are not shown
-	Total     int // those that count
+	More      int // number of findings that are not shown
+	Total     int // number of findings that count
 	History   historyView
 	Sparks    map[string]*spark
 	Tubes     tubeTable
@@ -109,8 +109,8 @@ func tubesOf(findings []admin.Finding) (n int) {
 	return n
 }
 
-// findingKinds contains the kinds of findings about tubes, with the sort and the filter
-// that show these tubes.
+// findingKinds contains the kinds of findings about tubes. sort and has are the sort
+// order and the filter that show these tubes.
 var findingKinds = map[string]struct{ sort, has string }{
 	"buried": {"-buried", "buried"}, "unwatched": {"", "unwatched"}, "timeouts": {"-timeouts", ""}, "releases": {"-releases", ""}, "held": {"-reserved", "reserved"},
 	"slow": {"-oldest_ready", "ready"}, "limited": {"", "limited"}, "paused": {"", "paused"},

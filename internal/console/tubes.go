@@ -95,7 +95,7 @@ var lately = tubeColumn{column: column{Title: "Ready, 10 min", Class: "l opt"}, 
 	return c
 }}
 
-// tubeFilters are the conditions that the page offers.
+// tubeFilters contains the conditions that the page offers.
 var tubeFilters = [][2]string{
 	{"", "All tubes"}, {"buried", "With buried jobs"}, {"unwatched", "Without workers"}, {"ready", "With ready jobs"},
 	{"reserved", "With reserved jobs"}, {"delayed", "With delayed jobs"}, {"limited", "At or near their limit"}, {"paused", "Paused"}, {"waiting", "With waiting workers"},
@@ -165,7 +165,7 @@ func tubesPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// tubeLink returns the URL of a tube, and of its jobs in a state.
+// tubeLink returns the URL of a tube or, with a state, of its jobs in that state.
 func (r *request) tubeLink(name, state string) string {
 	return withQuery(r.site.Base+"tube/"+op.Segment(name), "state", state)
 }

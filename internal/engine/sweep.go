@@ -12,7 +12,7 @@ type Sweep struct {
 	Done    uint64  // number of jobs processed so far
 	Refused Outcome // reason why the Log or a limit refused the next job, or OK
 
-	tube   *tube // if it was removed, it has no jobs
+	tube   *tube // a removed tube has no jobs
 	kicks  bool
 	to     string  // destination of a move
 	states []State // part of sweepable

@@ -42,7 +42,7 @@ func keyOf(text string) (*engine.Key, error) {
 		if len(body) > maxKeyed {
 			return nil, false
 		}
-		var few [4][]byte // need no heap memory
+		var few [4][]byte // these need no heap memory
 		values := append(few[:0], make([][]byte, count)...)
 		tree.find(bytes.TrimSpace(body), values)
 		key := (*buf)[:0]
@@ -50,7 +50,7 @@ func keyOf(text string) (*engine.Key, error) {
 			if v == nil {
 				return nil, false
 			}
-			key = append(append(key, v...), 0) // ends a number; other values have visible ends
+			key = append(append(key, v...), 0) // terminates a number; the ends of other values are unambiguous
 		}
 		*buf = key
 		return key, true

@@ -13,7 +13,7 @@ import (
 // A step is a node of the tree that the JSON pointers (RFC 6901) of a key form. Its
 // children are the members and elements with which pointers continue.
 type step struct {
-	ends     []int            // numbers of the pointers that end here
+	ends     []int            // numbers of the pointers that end at this node
 	children map[string]*step // by name, or by the decimal index of an element
 }
 

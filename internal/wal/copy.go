@@ -51,7 +51,7 @@ type Files struct {
 	fs       vfs.FS
 	segments []segmentInfo
 	at       int64  // end of the records of the last segment
-	end      []byte // the bytes that its copy has after them
+	end      []byte // the bytes that the copy has after these records
 	release  func() // nil if another process writes the log
 }
 

@@ -90,8 +90,8 @@ func (p *pool) addLocked() error {
 	}
 	s := newSegment(p.path(p.next), header{log: p.log, sequence: p.next, created: p.created, size: p.size})
 	err := p.create(s)
-	// The sequence is used if a file has that name, even if the log did not create it or
-	// could not remove it.
+	// The sequence is used up if a file has that name, even if the log did not create the
+	// file or could not remove it.
 	if there, failed := vfs.Exists(p.fs, s.name); err == nil || there || failed != nil {
 		p.next++
 	}

@@ -53,7 +53,7 @@ func newSegment(name string, h header) *segment {
 	return s
 }
 
-// free returns the number of bytes of records that can be appended.
+// free returns the number of bytes of records that can still be appended.
 func (s *segment) free() int64 { return s.size - closingSize - s.end }
 
 // begin makes a preallocated segment the successor of the segment that ends at prev.

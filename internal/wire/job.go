@@ -78,7 +78,8 @@ const (
 	listedCursor = "cursor"
 )
 
-// AppendListedStart starts the data of the reply to list-jobs, without its line.
+// AppendListedStart starts the data of the reply to list-jobs. It does not append the
+// reply line.
 func AppendListedStart(dst []byte) []byte { return append(dst, yamlStart...) }
 
 // AppendListed appends the next job. cursor is the position after it.

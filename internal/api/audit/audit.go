@@ -43,7 +43,7 @@ func (l *Log) Add(one *admin.Change) {
 		short := *one
 		short.About = map[string]any{}
 		short.Result = short.Result[:min(len(short.Result), maxEntry/2)]
-		text, _ = json.Marshal(&short) // strings only
+		text, _ = json.Marshal(&short) // contains only strings
 	}
 	l.Store.AddChange(one.Result != "ok", now.UnixMilli(), text)
 }
@@ -75,7 +75,7 @@ func (l *Log) List(in *admin.ListChanges) (admin.Changes, error) {
 		}
 		var c admin.Change
 		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber() // float64 cannot hold ids of jobs
+		d.UseNumber() // float64 cannot represent all job ids
 		if d.Decode(&c) == nil && (in.Identity == nil || c.Identity == *in.Identity) && (in.Operation == "" || c.Operation == in.Operation) &&
 			(in.Tube == "" || c.About["tube"] == in.Tube || c.About["to"] == in.Tube) {
 			list.Changes = append(list.Changes, c)

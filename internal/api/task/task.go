@@ -34,8 +34,8 @@ const (
 )
 
 const (
-	Most = 4   // running at the same time
-	Kept = 100 // finished tasks that are kept
+	Most = 4   // maximum number of tasks that run at the same time
+	Kept = 100 // number of finished tasks that are kept
 )
 
 // A Runner runs the tasks of a server. Its zero value is ready for use. Close stops its

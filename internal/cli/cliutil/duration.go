@@ -13,8 +13,8 @@ import (
 // mostSeconds is the longest time in the protocol.
 const mostSeconds = math.MaxUint32
 
-// DurationVar defines an option that is a time of at least least. The help shows the
-// default if it is positive.
+// DurationVar defines an option whose value is a duration of at least least. The help
+// shows the default if it is positive.
 func DurationVar(fs *pflag.FlagSet, p *time.Duration, name, letter string, least, otherwise time.Duration, usage string) {
 	*p = otherwise
 	fs.FuncP(name, letter, usage, func(text string) error {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// maxWaiting is the maximum number of bytes in the queue. As many can be in progress.
+// maxWaiting is the maximum number of bytes in the queue. The same number of bytes can be
+// in progress.
 const maxWaiting = 1 << 20
 
 // A Queue writes lines to an [io.Writer] without waiting for it.

@@ -40,7 +40,7 @@ func (w *world) deleteAll(keep func(c engine.Change) bool) {
 	w.t.Helper()
 	var ids []uint64
 	w.broker.Call(func(e *engine.Engine, now int64) {
-		w.workload.leave(e, now) // its sessions hold some jobs
+		w.workload.leave(e, now) // the sessions of the workload hold some jobs
 		w.workload = nil
 		for c := range e.Snapshots {
 			if !keep(c) {
@@ -77,8 +77,8 @@ func none(engine.Change) bool   { return false }
 func some(c engine.Change) bool { return c.ID%50 == 0 && c.BodyLen < 1000 }
 
 // A full disk refuses only puts and changes of state, until jobs are deleted. The disk
-// fills several times, with restarts of all kinds in between. Some jobs are larger than a
-// segment.
+// becomes full several times, with all kinds of restarts in between. Some jobs are larger
+// than a segment.
 func TestFullDisk(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, journal.Options{SegmentSize: 2048 << (seed % 3)})
@@ -90,7 +90,7 @@ func TestFullDisk(t *testing.T) {
 			w.restartWhileFull()
 			w.turn(20) // the server can refuse commands, but must not fail
 			w.deleteAll(some)
-			time.Sleep(5 * time.Second) // cleaning frees room
+			time.Sleep(5 * time.Second) // cleaning frees space
 			synctest.Wait()
 			if n := w.fill(200); n < 150 {
 				w.fatalf("only %d jobs fit after all were deleted: %+v", n, w.stats())
