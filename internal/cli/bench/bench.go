@@ -165,11 +165,15 @@ type looper struct {
 func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
 	jobs := make([]client.NewJob, c.inFlight)
 	for i := range jobs {
-		jobs[i] = client.NewJob{Tube: tube, Body: c.body}
+		jobs[i] = client.NewJob{Tube: tube, Body: bytes.Clone(c.body)}
 	}
 	for ctx.Err() == nil {
 		n := int64(len(jobs))
-		if late := begun.Add(n) - c.load.jobs; late > 0 {
+		last := begun.Add(n)
+		for i := range jobs {
+			number(jobs[i].Body, last-int64(i))
+		}
+		if late := last - c.load.jobs; late > 0 {
 			if n -= late; n <= 0 {
 				return nil
 			}
@@ -180,6 +184,18 @@ func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
 		c.done += n
 	}
 	return nil
+}
+
+// digits is the size of the job's number at the beginning of a body, in bytes.
+const digits = 12
+
+// number writes a number into a body, the lowest digit first. So all jobs differ, and the
+// load also works with the policy unique.
+func number(body []byte, n int64) {
+	for i := range min(digits, len(body)) {
+		body[i] = '0' + byte(n%10)
+		n /= 10
+	}
 }
 
 // round puts some jobs, and reserves and deletes the same number of jobs.
@@ -201,7 +217,7 @@ func (c *looper) round(ctx context.Context, jobs []client.NewJob) error {
 			return err
 		}
 		for _, j := range reserved {
-			if !bytes.Equal(j.Body, c.body) {
+			if from := min(digits, len(c.body)); len(j.Body) != len(c.body) || !bytes.Equal(j.Body[from:], c.body[from:]) {
 				return fmt.Errorf("job %d in tube %s does not belong to this benchmark", j.ID, tube)
 			}
 			ids = append(ids, j.ID)
