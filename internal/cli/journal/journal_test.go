@@ -123,50 +123,6 @@ func check(t *testing.T, errs ...error) {
 	}
 }
 
-// copied returns a copy of the journal.
-func copied(t *testing.T, to string) string {
-	t.Helper()
-	check(t, os.CopyFS(to, os.DirFS("jobs")))
-	return to
-}
-
-func segment(n string) string { return "beanpole.000000000000000" + n + ".wal" }
-
-// A start and the command check report that the oldest segment or a segment in the middle
-// is missing. repair writes the remaining jobs to a new journal.
-func TestSegmentIsMissing(t *testing.T) {
-	three(t)
-	for _, test := range []struct{ segment, file, reason string }{
-		{"1", "2", "the previous segment, beanpole.0000000000000001.wal, is missing; the oldest needed segment is beanpole.0000000000000001.wal"},
-		{"2", "3", "the previous segment, beanpole.0000000000000002.wal, is missing, and older ones exist"},
-	} {
-		dir := copied(t, "without"+test.segment)
-		check(t, os.Remove(filepath.Join(dir, segment(test.segment))))
-		starts(t, dir, filepath.Join(dir, segment(test.file))+` at offset [0-9]+: `+test.reason+` \(nothing was changed; `)
-		says(t, run(t, 1, "check", dir), `^damage +`+segment(test.file)+`: .*: `+test.reason+`$`)
-		says(t, run(t, 0, "repair", dir, dir+"new"), `^jobs +[12]: [12] ready$`)
-		starts(t, dir+"new", "")
-	}
-}
-
-// Segments with swapped names are read in their right order. A copy of another segment
-// counts once.
-func TestSegmentsAreRenamed(t *testing.T) {
-	three(t)
-	const renamed = `renamed or copied file; its header belongs to beanpole.0000000000000003.wal`
-	dir := copied(t, "swapped")
-	at := func(n string) string { return filepath.Join(dir, segment(n)) }
-	check(t, os.Rename(at("2"), at("9")), os.Rename(at("3"), at("2")), os.Rename(at("9"), at("3")))
-	says(t, run(t, 1, "check", dir), `^damage +`+segment("2")+`: .*: `+renamed+`$`)
-	says(t, run(t, 0, "repair", dir, "new"), `^jobs +3: 3 ready$`)
-
-	dir = copied(t, "doubled")
-	third, err := os.ReadFile(at("3"))
-	check(t, err, os.WriteFile(at("2"), third, 0o600))
-	starts(t, dir, at("2")+` at offset 0: `+renamed+` `)
-	says(t, run(t, 0, "repair", dir, "new2"), `^damage +`+segment("2")+`: .* `+renamed+`$`, `^jobs +2: 2 ready$`)
-}
-
 // A file that has a segment's name, but is not a segment, prevents the start, which
 // changes nothing.
 func TestForeignFiles(t *testing.T) {
