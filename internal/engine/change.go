@@ -46,7 +46,7 @@ type Change struct {
 	Created int64 // ns
 	Due     int64 // in ns. Delayed: time at which the job becomes ready. Buried: rank in the order of burying. Otherwise 0
 
-	Reserves, Timeouts, Releases, Buries, Kicks uint32
+	Counts
 
 	Tube    string
 	From    string        // JobMoved: the previous tube. JobPut: the schedule that put the job; see MarkOf
@@ -225,23 +225,19 @@ func (e *Engine) emitDeleted(t *tube, i slot, j *job) {
 func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 	cold := e.jobs.coldOf(j)
 	c := Change{
-		Kind:     kind,
-		State:    j.state(),
-		ID:       j.id,
-		Pri:      j.pri,
-		Delay:    j.delay(),
-		TTR:      j.ttr,
-		Created:  j.created,
-		Reserves: cold.reserves,
-		Timeouts: cold.timeouts,
-		Releases: cold.releases,
-		Buries:   cold.buries,
-		Kicks:    cold.kicks,
-		Failure:  e.failureOf(i),
-		Tube:     e.tubeOfJob(j).name,
-		BodyLen:  int(j.bodyLen),
-		Segment:  e.jobs.segments.at(i),
-		Slot:     i,
+		Kind:    kind,
+		State:   j.state(),
+		ID:      j.id,
+		Pri:     j.pri,
+		Delay:   j.delay(),
+		TTR:     j.ttr,
+		Created: j.created,
+		Counts:  cold.Counts,
+		Failure: e.failureOf(i),
+		Tube:    e.tubeOfJob(j).name,
+		BodyLen: int(j.bodyLen),
+		Segment: e.jobs.segments.at(i),
+		Slot:    i,
 	}
 	switch j.state() {
 	case Delayed, Buried:
@@ -411,7 +407,7 @@ func (e *Engine) restoreFields(j *job, c Change) {
 	j.setState(c.State)
 	j.created = c.Created
 	j.pri, j.delayAndCounts, j.ttr = c.Pri, c.Delay, c.TTR
-	past := coldJob{when: c.Due, reserves: c.Reserves, timeouts: c.Timeouts, releases: c.Releases, buries: c.Buries, kicks: c.Kicks}
+	past := coldJob{when: c.Due, Counts: c.Counts}
 	switch {
 	case c.State == Buried:
 		e.buried = max(e.buried, c.Due)

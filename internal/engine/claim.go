@@ -19,7 +19,7 @@ func (e *Engine) Claims(s *Session, n int, claims []Claim) []Claim {
 	for i := s.held.first; i != none && n > 0; n-- {
 		j := e.jobs.at(i)
 		c := e.jobs.held(j)
-		claims = append(claims, Claim{j.id, c.reserves, max(0, e.now-c.when), c.due - e.now, c.when})
+		claims = append(claims, Claim{j.id, c.Reserves, max(0, e.now-c.when), c.due - e.now, c.when})
 		i = c.heldAfter
 	}
 	return claims
@@ -42,7 +42,7 @@ func (e *Engine) Claim(now int64, s *Session, claim Claim) Outcome {
 	}
 	e.becomeWorker(s)
 	t, c := e.tubeOfJob(j), e.jobs.cold(j)
-	c.reserves = max(c.reserves, claim.Reserves)
+	c.Reserves = max(c.Reserves, claim.Reserves)
 	e.hold(s, t, i, j, c, now-claim.For)
 	if due := now + claim.Left; due != c.when+int64(j.ttr)*second {
 		e.extend(s, i, j, due)

@@ -18,7 +18,7 @@ func digestOf(now, epoch int64, changes ...Change) uint64 {
 // state.
 func TestDigestOfFields(t *testing.T) {
 	const now = 100 * second
-	job := Change{Kind: JobPut, State: Delayed, ID: 7, Pri: 1, Delay: 2, TTR: 3, Created: 4, Due: 200 * second, Tube: "a", Body: []byte("body"), Releases: 5, Buries: 6, Kicks: 7}
+	job := Change{Kind: JobPut, State: Delayed, ID: 7, Pri: 1, Delay: 2, TTR: 3, Created: 4, Due: 200 * second, Tube: "a", Body: []byte("body"), Counts: Counts{Releases: 5, Buries: 6, Kicks: 7}}
 	pause := Change{Kind: TubePaused, Tube: "a", Delay: 10, Due: 200 * second}
 	for name, edit := range map[string]func(c *Change){
 		"id":       func(c *Change) { c.ID = 8 },

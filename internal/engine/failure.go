@@ -221,7 +221,7 @@ const maxKeptMap = 1024
 func (e *Engine) noteEnd(i slot, j *job, end Ends) {
 	var note []byte
 	if r := e.failureOf(i); len(r) > 0 && r[0]%failurePolicy == 0 { // it can contain a note of this attempt
-		if f, w, _ := r.decode(); f.Attempt == e.jobs.held(j).reserves {
+		if f, w, _ := r.decode(); f.Attempt == e.jobs.held(j).Reserves {
 			note = w.note
 		}
 	}
@@ -230,7 +230,7 @@ func (e *Engine) noteEnd(i slot, j *job, end Ends) {
 
 func (e *Engine) noteAttempt(i slot, j *job, end Ends, note []byte) {
 	c := e.jobs.held(j)
-	f := Failure{End: end, At: e.milliseconds(), Took: max(e.now-c.when, 0) / 1e6, Attempt: c.reserves}
+	f := Failure{End: end, At: e.milliseconds(), Took: max(e.now-c.when, 0) / 1e6, Attempt: c.Reserves}
 	if w, ok := e.sessions[c.holder].waiter.(Worker); ok {
 		f.Identity, f.Address = w.Worker()
 	}
@@ -248,7 +248,7 @@ func (e *Engine) noteBurial(i slot, j *job, policy string) {
 	if ok {
 		e.failureBuf = append(f.appendNumbers(e.failureBuf[:0]), w.all...)
 	} else {
-		f.At, f.Attempt = f.Buried, e.jobs.coldOf(j).reserves
+		f.At, f.Attempt = f.Buried, e.jobs.coldOf(j).Reserves
 		e.failureBuf = f.Append(e.failureBuf[:0])
 	}
 	e.setFailure(i, e.failureBuf)

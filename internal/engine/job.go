@@ -87,6 +87,15 @@ func (j *job) delay() uint32 {
 	return j.delayAndCounts
 }
 
+// Counts contains the numbers of events of a job.
+type Counts struct {
+	Reserves uint32
+	Timeouts uint32 // number of times that the TTR expired
+	Releases uint32
+	Buries   uint32
+	Kicks    uint32
+}
+
 // A coldJob is the second part of a job's record. It is created when a job is first
 // reserved or kicked, and stays until the job is deleted or buried. Most waiting jobs
 // have none. A buried job's coldJob is packed into the first part of the record if its
@@ -100,12 +109,8 @@ func (j *job) delay() uint32 {
 // I23. Only slots with jobs have segments.
 type coldJob struct {
 	// Durable fields.
-	when     int64  // in ns. Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
-	reserves uint32 // number of reservations
-	timeouts uint32 // number of times that the TTR expired
-	releases uint32
-	buries   uint32
-	kicks    uint32
+	when int64 // in ns. Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
+	Counts
 
 	// In memory only.
 	touches               uint32 // Reserved: number since the reserve. Otherwise undefined
@@ -230,7 +235,7 @@ func (s *jobSlab) coldOf(j *job) coldJob {
 func (j *job) unpacked() coldJob {
 	c := coldJob{when: int64(j.cold &^ isPacked)}
 	counts := j.delayAndCounts >> packedDelayBits
-	for _, count := range c.counts() {
+	for _, count := range c.All() {
 		*count = counts % (1 << packedCountBits)
 		counts >>= packedCountBits
 	}
@@ -265,7 +270,7 @@ func (s *jobSlab) pack(j *job, c *coldJob) {
 		return
 	}
 	packed := j.delayAndCounts
-	for k, count := range c.counts() {
+	for k, count := range c.All() {
 		if *count >= 1<<packedCountBits {
 			return
 		}
@@ -276,8 +281,9 @@ func (s *jobSlab) pack(j *job, c *coldJob) {
 	j.cold, j.delayAndCounts = rank|isPacked, packed
 }
 
-func (c *coldJob) counts() [5]*uint32 {
-	return [...]*uint32{&c.reserves, &c.timeouts, &c.releases, &c.buries, &c.kicks}
+// All returns pointers to all counts, in the order of records.
+func (c *Counts) All() [5]*uint32 {
+	return [...]*uint32{&c.Reserves, &c.Timeouts, &c.Releases, &c.Buries, &c.Kicks}
 }
 
 // afterDelay returns the time at which the delay of a job's put ended or will end. The

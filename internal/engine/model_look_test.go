@@ -151,7 +151,7 @@ func (m *model) allStats(now int64) Stats {
 func (m *model) jobStats(now int64, j *modelJob) JobStats {
 	st := JobStats{
 		ID: j.id, Tube: j.tube, Origin: j.origin, State: j.state, Pri: j.pri, Delay: j.delay, TTR: j.ttr, Age: (now - j.created) / second,
-		Reserves: j.reserves, Timeouts: j.timeouts, Releases: j.releases, Buries: j.buries, Kicks: j.kicks, Size: uint32(len(j.body)),
+		Counts: Counts{j.reserves, j.timeouts, j.releases, j.buries, j.kicks}, Size: uint32(len(j.body)),
 	}
 	if j.failed {
 		st.Failed = string(j.failure.Append(nil))

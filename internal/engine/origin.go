@@ -44,7 +44,7 @@ func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 		c := e.jobs.cold(j)
 		c.when = now
 		if j.state() == Buried {
-			c.kicks++
+			c.Kicks++
 		}
 		j.setState(Ready)
 	})

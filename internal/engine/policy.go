@@ -168,9 +168,9 @@ func (e *Engine) released(t *tube, j *job, as releaseTerms) {
 	e.endWork(t, j)
 	c := e.jobs.held(j)
 	if e.snoozes(t, as) {
-		c.reserves--
+		c.Reserves--
 	} else {
-		c.releases++
+		c.Releases++
 	}
 	t.releases++
 	e.stats.Releases++
@@ -270,16 +270,16 @@ func (p *Policy) disposition(why PolicyEvent, tube string) (kind ChangeKind, dea
 // exceeded returns the limit that a job with c exceeds if its reservation ends with end,
 // or NumPolicyEvents if it exceeds none.
 func (p *Policy) exceeded(c *coldJob, end Ends) PolicyEvent {
-	releases := c.releases
+	releases := c.Releases
 	if end == Release {
 		releases++
 	}
 	allowed := 1 + uint64(c.allowances(Reserved))
 	reached := func(n, most uint32) bool { return most > 0 && uint64(n) >= uint64(most)*allowed }
 	switch {
-	case reached(c.reserves, p.MaxAttempts):
+	case reached(c.Reserves, p.MaxAttempts):
 		return OutOfAttempts
-	case reached(c.timeouts, p.MaxTimeouts):
+	case reached(c.Timeouts, p.MaxTimeouts):
 		return OutOfTimeouts
 	case reached(releases, p.MaxReleases):
 		return OutOfReleases
@@ -301,17 +301,17 @@ func (e *Engine) retryDelay(t *tube, j *job, end Ends) int64 {
 // most one for each bury that was followed by a kick. A kick that only ends a delay adds
 // none.
 func (c *coldJob) allowances(s State) uint32 {
-	buries := c.buries
+	buries := c.Buries
 	if s == Buried && buries > 0 {
 		buries--
 	}
-	return min(c.kicks, buries)
+	return min(c.Kicks, buries)
 }
 
 // failures returns the number of failures of a job in its current allowance, including
 // this one.
 func (p *Policy) failures(c *coldJob) uint32 {
-	n := max(c.reserves, 1)
+	n := max(c.Reserves, 1)
 	if p.MaxAttempts > 0 {
 		n -= p.MaxAttempts * min(c.allowances(Reserved), (n-1)/p.MaxAttempts)
 	}

@@ -62,7 +62,7 @@ func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 // of each allowance.
 func (e *Engine) hadAttempt(j *job) bool {
 	c := e.jobs.coldOf(j)
-	return c.reserves > c.allowances(j.state())
+	return c.Reserves > c.allowances(j.state())
 }
 
 // reservable reports whether the first ready job of a tube with a policy can be reserved.

@@ -136,7 +136,7 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	if wasReady {
 		e.endQueue(now, t, c.when)
 	}
-	c.reserves++
+	c.Reserves++
 	e.hold(s, t, i, j, c, now)
 	if t.gate != nil && t.gate.counts {
 		e.pass(now, t, i, j, wasReady)

@@ -63,8 +63,8 @@ func wantLogged(m *model, only map[uint64]bool) map[uint64]Change {
 		f := j.logged
 		c := Change{
 			Kind: JobPut, State: f.state, ID: id, Pri: f.pri, Delay: f.delay, TTR: f.ttr, Created: f.created,
-			Reserves: f.reserves, Timeouts: f.timeouts, Releases: f.releases, Buries: f.buries, Kicks: f.kicks,
-			Tube: f.tube, Origin: f.origin, Body: f.body, BodyLen: len(f.body),
+			Counts: Counts{f.reserves, f.timeouts, f.releases, f.buries, f.kicks},
+			Tube:   f.tube, Origin: f.origin, Body: f.body, BodyLen: len(f.body),
 		}
 		if f.failed {
 			c.Failure = f.failure.Append(nil)

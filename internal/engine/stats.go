@@ -185,7 +185,7 @@ type JobStats struct {
 	Touches  uint32 // number since the reserve; 0 unless reserved
 	Failed   string // FailureRecord; empty if there is none
 
-	Reserves, Timeouts, Releases, Buries, Kicks uint32
+	Counts
 }
 
 // Failure returns the end of the job's last attempt. ok is false if there is none.
@@ -208,21 +208,17 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	}
 	cold := e.jobs.coldOf(j)
 	st := JobStats{
-		ID:       j.id,
-		Tube:     e.tubeOfJob(j).name,
-		State:    j.state(),
-		Pri:      j.pri,
-		Age:      max(0, now-j.created) / second, // the clock might have been set back before a restart
-		Delay:    j.delay(),
-		TTR:      j.ttr,
-		Segment:  e.jobs.segments.at(i),
-		Size:     j.bodyLen,
-		Reserves: cold.reserves,
-		Timeouts: cold.timeouts,
-		Releases: cold.releases,
-		Buries:   cold.buries,
-		Kicks:    cold.kicks,
-		Failed:   string(e.failureOf(i)),
+		ID:      j.id,
+		Tube:    e.tubeOfJob(j).name,
+		State:   j.state(),
+		Pri:     j.pri,
+		Age:     max(0, now-j.created) / second, // the clock might have been set back before a restart
+		Delay:   j.delay(),
+		TTR:     j.ttr,
+		Segment: e.jobs.segments.at(i),
+		Size:    j.bodyLen,
+		Counts:  cold.Counts,
+		Failed:  string(e.failureOf(i)),
 	}
 	if len(e.origins) > 0 {
 		st.Origin = e.origins[id]

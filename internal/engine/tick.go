@@ -75,7 +75,7 @@ func (e *Engine) tickSession(now int64, s *Session) {
 	case s.reserved.due() <= now:
 		i := s.reserved.top()
 		j := e.jobs.at(i)
-		e.jobs.held(j).timeouts++
+		e.jobs.held(j).Timeouts++
 		e.tubeOfJob(j).timeouts++
 		j.packing |= unlogged
 		e.stats.Timeouts++

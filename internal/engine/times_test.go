@@ -128,8 +128,8 @@ func TestRestoredTimes(t *testing.T) {
 	}{
 		{Change{State: Ready, Created: -30 * second}, 35},
 		{Change{State: Ready, Created: -30 * second, Delay: 20}, 15},
-		{Change{State: Ready, Created: -30 * second, Reserves: 1, Releases: 1}, 5},
-		{Change{State: Ready, Created: -30 * second, Delay: 100, Kicks: 1}, 5},
+		{Change{State: Ready, Created: -30 * second, Counts: Counts{Reserves: 1, Releases: 1}}, 5},
+		{Change{State: Ready, Created: -30 * second, Delay: 100, Counts: Counts{Kicks: 1}}, 5},
 		{Change{State: Delayed, Created: -30 * second, Delay: 20, Due: -10 * second}, 15},
 	} {
 		e := New(Options{})

@@ -166,7 +166,7 @@ func (e *Engine) fails(t *tube) {
 // that caused it, or empty.
 func (e *Engine) makeBuried(t *tube, i slot, j *job, policy string) {
 	c := e.jobs.cold(j)
-	c.buries++
+	c.Buries++
 	t.buries++
 	e.buried++
 	c.when = e.buried
@@ -197,7 +197,7 @@ func (e *Engine) kick(now int64, i slot, j *job) Outcome {
 	}
 	e.detach(t, i, j)
 	c := e.jobs.cold(j)
-	c.kicks++
+	c.Kicks++
 	c.when = now
 	j.setState(Ready)
 	e.emitState(i, j)

@@ -128,7 +128,7 @@ func TestFullFollower(t *testing.T) {
 	put := func(id uint64) []engine.Change {
 		return sent(t, []engine.Change{
 			{Kind: engine.JobPut, State: engine.Ready, ID: id, TTR: 1, Tube: "default", Body: make([]byte, 5000)},
-			{Kind: engine.JobState, State: engine.Ready, ID: id, TTR: 1, Kicks: uint32(id)},
+			{Kind: engine.JobState, State: engine.Ready, ID: id, TTR: 1, Counts: engine.Counts{Kicks: uint32(id)}},
 		})
 	}
 	disk.SetLimit(disk.Used() + 10*segment)

@@ -15,7 +15,7 @@ const epoch = 1_000_000
 func samples() []engine.Change {
 	return []engine.Change{
 		{Kind: engine.JobPut, State: engine.Delayed, ID: 7, Pri: 5, Delay: 2, TTR: 60, Created: 11, Due: 99, Tube: "mail", Body: []byte("hello"), BodyLen: 5},
-		{Kind: engine.JobState, State: engine.Buried, ID: 7, TTR: 1, Due: 3, Buries: 1},
+		{Kind: engine.JobState, State: engine.Buried, ID: 7, TTR: 1, Due: 3, Counts: engine.Counts{Buries: 1}},
 		{Kind: engine.TubePaused, Tube: "mail", Delay: 9, Due: 44},
 		{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte("paused=yes\n"), BodyLen: 11},
 		{Kind: engine.JobDeleted, ID: 7},

@@ -43,7 +43,7 @@ type job struct {
 
 	created, deadline int64
 
-	reserves, timeouts, releases, buries, kicks uint32
+	counts engine.Counts
 
 	state byte
 }
@@ -53,18 +53,16 @@ type job struct {
 func decodeJob(b []byte) (job, error) {
 	delay, ttr, created, deadline := le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[40:]), le.Uint64(b[48:])
 	j := job{
-		id:       le.Uint64(b),
-		pri:      le.Uint32(b[8:]),
-		delay:    uint32(delay / second),
-		ttr:      max(1, uint32(ttr/second)), // at least a second, as in put
-		size:     int(int32(le.Uint32(b[32:]))),
-		created:  int64(created),
-		reserves: le.Uint32(b[56:]),
-		timeouts: le.Uint32(b[60:]),
-		releases: le.Uint32(b[64:]),
-		buries:   le.Uint32(b[68:]),
-		kicks:    le.Uint32(b[72:]),
-		state:    b[76],
+		id:      le.Uint64(b),
+		pri:     le.Uint32(b[8:]),
+		delay:   uint32(delay / second),
+		ttr:     max(1, uint32(ttr/second)), // at least a second, as in put
+		size:    int(int32(le.Uint32(b[32:]))),
+		created: int64(created),
+		state:   b[76],
+	}
+	for k, n := range j.counts.All() {
+		*n = le.Uint32(b[56+4*k:])
 	}
 	if j.state == stateDelayed {
 		j.deadline = int64(deadline)
@@ -103,8 +101,8 @@ func appendRecord(dst []byte, tube string, j *job) []byte {
 	dst = le.AppendUint32(dst, padding)
 	dst = le.AppendUint64(dst, uint64(j.created))
 	dst = le.AppendUint64(dst, uint64(j.deadline))
-	for _, count := range [...]uint32{j.reserves, j.timeouts, j.releases, j.buries, j.kicks} {
-		dst = le.AppendUint32(dst, count)
+	for _, n := range j.counts.All() {
+		dst = le.AppendUint32(dst, *n)
 	}
 	return append(dst, j.state, padding, padding, padding)
 }
@@ -112,43 +110,35 @@ func appendRecord(dst []byte, tube string, j *job) []byte {
 // change returns j as a Change without tube, body and Due.
 func (j *job) change(kind engine.ChangeKind, epoch int64) engine.Change {
 	return engine.Change{
-		Kind:     kind,
-		ID:       j.id,
-		Pri:      j.pri,
-		Delay:    j.delay,
-		TTR:      j.ttr,
-		Created:  j.created - epoch,
-		Reserves: j.reserves,
-		Timeouts: j.timeouts,
-		Releases: j.releases,
-		Buries:   j.buries,
-		Kicks:    j.kicks,
-		BodyLen:  j.size - len(bodyEnd),
+		Kind:    kind,
+		ID:      j.id,
+		Pri:     j.pri,
+		Delay:   j.delay,
+		TTR:     j.ttr,
+		Created: j.created - epoch,
+		Counts:  j.counts,
+		BodyLen: j.size - len(bodyEnd),
 	}
 }
 
 // jobOf is the inverse of change. It also sets the state.
 func jobOf(c *engine.Change, epoch int64) job {
 	j := job{
-		id:       c.ID,
-		pri:      c.Pri,
-		delay:    c.Delay,
-		ttr:      c.TTR,
-		size:     len(c.Body) + len(bodyEnd),
-		created:  max(0, c.Created+epoch),
-		reserves: c.Reserves,
-		timeouts: c.Timeouts,
-		releases: c.Releases,
-		buries:   c.Buries,
-		kicks:    c.Kicks,
-		state:    stateReady,
+		id:      c.ID,
+		pri:     c.Pri,
+		delay:   c.Delay,
+		ttr:     c.TTR,
+		size:    len(c.Body) + len(bodyEnd),
+		created: max(0, c.Created+epoch),
+		counts:  c.Counts,
+		state:   stateReady,
 	}
 	switch c.State {
 	case engine.Delayed:
 		j.state, j.deadline = stateDelayed, max(0, c.Due+epoch)
 	case engine.Buried:
 		// beanstalkd increments the counter when it adds the job to its buried list.
-		j.state, j.buries = stateBuried, max(c.Buries, 1)-1
+		j.state, j.counts.Buries = stateBuried, max(c.Buries, 1)-1
 	}
 	return j
 }

@@ -17,7 +17,7 @@ import (
 func job1(state engine.State, id uint64, due int64, body string) engine.Change {
 	return engine.Change{
 		Kind: engine.JobPut, State: state, ID: id, Pri: 5, Delay: 6, TTR: 7, Created: 8e9, Due: due,
-		Reserves: 9, Timeouts: 10, Releases: 11, Buries: 12, Kicks: 13, Tube: "mail", Body: []byte(body), BodyLen: len(body),
+		Counts: engine.Counts{Reserves: 9, Timeouts: 10, Releases: 11, Buries: 12, Kicks: 13}, Tube: "mail", Body: []byte(body), BodyLen: len(body),
 	}
 }
 

@@ -131,7 +131,7 @@ func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 
 func appendJobFields(dst []byte, c *engine.Change, epoch int64) []byte {
 	flags := byte(c.State)
-	if c.Reserves|c.Timeouts|c.Releases|c.Buries|c.Kicks != 0 {
+	if c.Counts != (engine.Counts{}) {
 		flags |= flagCounters
 	}
 	if c.Origin != "" && c.Kind != engine.JobState {
@@ -156,8 +156,8 @@ func appendJobFields(dst []byte, c *engine.Change, epoch int64) []byte {
 		dst = binary.AppendUvarint(dst, uint64(c.Due))
 	}
 	if flags&flagCounters != 0 {
-		for _, n := range [...]uint32{c.Reserves, c.Timeouts, c.Releases, c.Buries, c.Kicks} {
-			dst = binary.AppendUvarint(dst, uint64(n))
+		for _, n := range c.All() {
+			dst = binary.AppendUvarint(dst, uint64(*n))
 		}
 	}
 	if len(c.Failure) > 0 {

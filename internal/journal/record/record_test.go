@@ -41,21 +41,21 @@ var kinds = []struct {
 	}},
 	{"put: delayed, with counters, created before the server started", engine.Change{
 		Kind: engine.JobPut, State: engine.Delayed, ID: 300, Pri: math.MaxUint32, Delay: 128, TTR: 1, Created: -1, Due: 128e9,
-		Reserves: 1, Timeouts: 2, Releases: 3, Buries: 4, Kicks: 500, Tube: "a", Body: []byte{},
+		Counts: engine.Counts{Reserves: 1, Timeouts: 2, Releases: 3, Buries: 4, Kicks: 500}, Tube: "a", Body: []byte{},
 	}},
 	{"put: buried, second in the order of burying", engine.Change{
 		Kind: engine.JobPut, State: engine.Buried, ID: math.MaxUint64, TTR: math.MaxUint32, Due: 2, Tube: strings.Repeat("t", 200), Body: []byte("\r\n"), BodyLen: 2,
 	}},
 	{"put: buried, moved by a policy", engine.Change{
-		Kind: engine.JobPut, State: engine.Buried, ID: 7, TTR: 60, Due: 3, Reserves: 5, Buries: 1, Tube: "mail.dead", Origin: "mail", Body: []byte("x"), BodyLen: 1,
+		Kind: engine.JobPut, State: engine.Buried, ID: 7, TTR: 60, Due: 3, Counts: engine.Counts{Reserves: 5, Buries: 1}, Tube: "mail.dead", Origin: "mail", Body: []byte("x"), BodyLen: 1,
 	}},
 	{"put: delayed, with a failure", engine.Change{
-		Kind: engine.JobPut, State: engine.Delayed, ID: 8, TTR: 60, Due: 3e9, Reserves: 2, Timeouts: 1, Failure: timedOut.Append(nil), Tube: "mail", Body: []byte("x"), BodyLen: 1,
+		Kind: engine.JobPut, State: engine.Delayed, ID: 8, TTR: 60, Due: 3e9, Counts: engine.Counts{Reserves: 2, Timeouts: 1}, Failure: timedOut.Append(nil), Tube: "mail", Body: []byte("x"), BodyLen: 1,
 	}},
-	{"state: buried, with a failure", engine.Change{Kind: engine.JobState, State: engine.Buried, ID: 8, TTR: 60, Due: 4, Reserves: 3, Failure: exhausted.Append(nil)}},
-	{"state: ready", engine.Change{Kind: engine.JobState, State: engine.Ready, ID: 7, Pri: 0, TTR: 120, Created: 5e9, Releases: 1}},
+	{"state: buried, with a failure", engine.Change{Kind: engine.JobState, State: engine.Buried, ID: 8, TTR: 60, Due: 4, Counts: engine.Counts{Reserves: 3}, Failure: exhausted.Append(nil)}},
+	{"state: ready", engine.Change{Kind: engine.JobState, State: engine.Ready, ID: 7, Pri: 0, TTR: 120, Created: 5e9, Counts: engine.Counts{Releases: 1}}},
 	{"state: delayed", engine.Change{Kind: engine.JobState, State: engine.Delayed, ID: 7, Pri: 1, Delay: 10, TTR: 120, Created: 5e9, Due: 15e9}},
-	{"state: buried", engine.Change{Kind: engine.JobState, State: engine.Buried, ID: 7, Pri: 1, TTR: 120, Created: 5e9, Due: 3, Buries: 1}},
+	{"state: buried", engine.Change{Kind: engine.JobState, State: engine.Buried, ID: 7, Pri: 1, TTR: 120, Created: 5e9, Due: 3, Counts: engine.Counts{Buries: 1}}},
 	{"deleted", engine.Change{Kind: engine.JobDeleted, ID: 128}},
 	{"paused for a minute", engine.Change{Kind: engine.TubePaused, Tube: "mail", Delay: 60, Due: 61e9}},
 	{"no longer paused, or removed", engine.Change{Kind: engine.TubePaused, Tube: "mail", Due: -epoch}},
