@@ -148,6 +148,10 @@ func (w *window) lastNonZero(from int64) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
+		const block = 4 << 10
+		for len(b) >= block && bytes.Equal(b[len(b)-block:], zeros[:block]) {
+			b = b[:len(b)-block]
+		}
 		if n := len(bytes.TrimRight(b, "\x00")); n > 0 {
 			return start + int64(n) - 1, nil
 		}
