@@ -12,8 +12,8 @@ import (
 const rewriteLong = `Let a running server write all jobs from its memory to new journal files, and remove the old
 files. Use this if you distrust a disk, or before you stop a server whose journal "beanpole
 journal check" finds damaged. The rewrite needs additional disk space for all jobs. Clients
-are served during the rewrite. The command does not wait: the server logs "the whole journal
-was rewritten" at the end.
+are served during the rewrite. The command does not wait: the server logs "journal rewritten"
+at the end.
 
 ` + cliutil.AdminNeeds
 
