@@ -59,8 +59,9 @@ type ServerStats struct {
 	Server        string `stats:"server"`
 	ServerVersion string `stats:"server-version"`
 
-	// All contains every entry that the server sent, by its key on the wire: also those
-	// that only beanpole sends, such as journal-health. Quotes around strings are removed.
+	// All contains every entry that the server sent, by its key on the wire, including
+	// those that only beanpole sends, such as journal-health. Quotes around strings are
+	// removed.
 	All map[string]string
 }
 

@@ -37,7 +37,7 @@ func (r *request) jobOf(st *engine.JobStats) admin.Job {
 	}
 }
 
-// listJobs returns a page of the jobs of a tube in one state, in their order. A page with
+// listJobs returns a page of the jobs of a tube in one state, in order. A page with
 // bodies ends early if the bodies are large.
 func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
 	n := in.Limit

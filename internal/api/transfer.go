@@ -224,7 +224,7 @@ func failureAgain(j *jobjson.Job) (engine.FailureRecord, error) {
 		return nil, nil
 	}
 	if f.End == 0 {
-		f.Attempt = 0 // otherwise, the next attempt could take over the note
+		f.Attempt = 0 // otherwise, the next attempt could adopt the note
 	}
 	if f.At == 0 {
 		f.At = f.Buried

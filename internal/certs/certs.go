@@ -1,5 +1,5 @@
 // Package certs reloads the TLS configuration of a server when its files change. The
-// server uses a renewed certificate from the next handshake on, without a restart.
+// server uses a renewed certificate starting with the next handshake, without a restart.
 //
 //	source, err := certs.Load(certs.Files{Cert: "tls.crt", Key: "tls.key"}, logger)
 //	listener = tls.NewListener(listener, source.Config())

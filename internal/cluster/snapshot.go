@@ -49,8 +49,8 @@ func (r *raftLoop) fetchSnapshot() {
 	})
 }
 
-// fetchEnded passes a fetched snapshot on. s is nil if fetching failed, or if the
-// snapshot was dropped.
+// fetchEnded handles a fetched snapshot. s is nil if the fetch failed, or if the snapshot
+// was dropped.
 func (r *raftLoop) fetchEnded(s *raftpb.Snapshot) {
 	r.fetched, r.fetching = s, s != nil
 	r.offerSnapshot()

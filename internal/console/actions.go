@@ -20,7 +20,7 @@ type action struct {
 	Danger bool     // whether it loses data
 	Many   bool     // whether it acts on the jobs of a tube in a state
 	fields []string // fields of its form
-	done   string   // result for the note
+	done   string   // result, for the note
 	Asks   string   // the question; the default consists of the verb and the subject
 	Means  string   // the effect
 	States []string // allowed states of the jobs; the first with jobs is the default

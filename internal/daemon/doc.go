@@ -2,7 +2,7 @@
 // packages, handles signals, and performs an orderly stop. It contains no rules about
 // jobs.
 //
-//	plan.go     validates the settings, also for "beanpole config check"
+//	plan.go     validates the settings, for the server and "beanpole config check"
 //	sockets.go  opens the sockets or inherits them; user.go changes the user
 //	queue.go    opens the queue: in memory, from a journal, or a member's (member.go)
 //	admin.go    serves the admin listeners; operations.go creates the API behind them

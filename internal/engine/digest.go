@@ -27,7 +27,7 @@ func (e *Engine) Digest(now, epoch int64) uint64 {
 }
 
 // A Hasher computes hashes of jobs, pauses and named texts. They can be compared between
-// engines that reach the same state at different moments. The hash excludes state that
+// engines that reach the same state at different times. The hash excludes state that
 // Changes do not contain, or contain later:
 //
 //   - A reserved job counts as ready.

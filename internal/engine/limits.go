@@ -138,8 +138,8 @@ type Refusals [numLimits]uint64
 func (e *Engine) Refusals() Refusals { return e.refused }
 
 // room returns OK if the limits permit that a tube has more jobs, with more bytes of
-// bodies, and that the engine takes more memory. n is the size of the job, in bytes.
-// Limits do not concern what does not grow.
+// bodies, and that the engine takes more memory. n is the size of the job, in bytes. A
+// quantity that does not grow is not limited.
 func (e *Engine) room(t *tube, n uint32, jobs, bytes, memory int64) Outcome {
 	l := &e.limits
 	if memory > 0 && l.Memory > 0 && e.memory()+memory > l.Memory {

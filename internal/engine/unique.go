@@ -52,8 +52,8 @@ type keyIndex struct {
 }
 
 // maxEqualHashes is the number of jobs per hash that findKey examines, the newest first.
-// More jobs with one hash that block no put exist only if they are stale, or while the
-// index is outdated.
+// There are more jobs with the same hash only if some are stale, or while the index is
+// outdated.
 const maxEqualHashes = 64
 
 // KeysHeld returns the number of jobs with a key. all is false for some turns after a

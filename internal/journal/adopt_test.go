@@ -127,8 +127,8 @@ func TestAdoptFilesGone(t *testing.T) {
 	wantJobs(t, fsys, "/", "1 / 1, 2 / 2, 3 / 3")
 }
 
-// Files of beanstalkd next to a journal stop the start. A file that was adopted earlier is
-// not overwritten.
+// Next to a journal, beanstalkd files prevent the start. A file that was adopted earlier
+// is not overwritten.
 func TestAdoptOtherFiles(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1)

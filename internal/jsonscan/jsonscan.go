@@ -1,6 +1,6 @@
 // Package jsonscan scans JSON without decoding values. It finds the text of a part, and
-// is fast enough for millions of objects. In text that is not valid JSON, it finds
-// anything.
+// is fast enough for millions of objects. In text that is not valid JSON, its results are
+// arbitrary.
 package jsonscan
 
 import (

@@ -158,7 +158,7 @@ func (p *Plan) NeedsBody() bool {
 	return p.raw != nil || p.Blank != "" || slices.ContainsFunc(p.Fields, func(f Field) bool { return f.Place == Member && f.Required() })
 }
 
-// names returns the names of the query parameters in their order.
+// names returns the names of the query parameters in order.
 func (p *Plan) names() (names []string) {
 	names = []string{}
 	for i := range p.Fields {

@@ -68,7 +68,7 @@ func (a *acceptor) serve() error {
 // free file descriptors, and an immediate retry would only waste CPU time.
 const acceptPause = 100 * time.Millisecond
 
-// wait pauses after a failure, or until Shutdown.
+// wait pauses after a failure, until the pause or the server ends.
 func (a *acceptor) wait(err error) {
 	a.srv.accepts.Do(func() {
 		a.srv.log.Warn("cannot accept connections", "listener", a.from.Addr(), "err", err)

@@ -69,7 +69,7 @@ type ClusterProblem struct {
 }
 
 // Free space of a member's disk. A member with less than fullDisk cannot store much more,
-// so it does not count as able to take over.
+// so it does not count as able to become the leader.
 const (
 	fullDisk = 64 << 20
 	lowDisk  = 512 << 20

@@ -26,7 +26,7 @@ func (f *First[T]) Show(x T) {
 	}
 }
 
-// Sorted returns the first elements in their order.
+// Sorted returns the first elements in order.
 func (f *First[T]) Sorted() []T {
 	slices.SortStableFunc(f.kept, f.Compare)
 	f.kept = f.kept[:min(f.N, len(f.kept))]

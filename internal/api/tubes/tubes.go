@@ -46,7 +46,7 @@ func CompareBacklog(a, b *Tube, most uint64) int {
 // Backlog returns the number of ready and buried jobs.
 func (t *Tube) Backlog() uint64 { return t.Ready + t.Buried }
 
-// A Survey looks at all tubes that a client may see.
+// A Survey examines all tubes that a client may see.
 type Survey struct {
 	Each func(tell func(*Tube)) error
 

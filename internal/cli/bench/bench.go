@@ -160,8 +160,8 @@ type looper struct {
 	took *hdrhistogram.Histogram
 }
 
-// loop puts, reserves and deletes jobs until the time is over or the requested number of
-// jobs has been started. It deletes all jobs that it has put.
+// loop puts, reserves and deletes jobs until the time has passed or the requested number
+// of jobs has been started. It deletes all jobs that it has put.
 func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
 	jobs := make([]client.NewJob, c.inFlight)
 	for i := range jobs {

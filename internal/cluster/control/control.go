@@ -88,7 +88,7 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 	return json.Marshal(reply)
 }
 
-// A plain error has no prefix of package cluster, for display.
+// A plain error omits the prefix of package cluster, for display.
 type plain struct{ error }
 
 func (e plain) Error() string { return strings.ReplaceAll(e.error.Error(), "cluster: ", "") }

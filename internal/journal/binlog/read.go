@@ -171,7 +171,7 @@ func (r *reader) readRecord() (more bool, err error) {
 	return true, err
 }
 
-// atEnd handles the end of the records: it returns a damage if any byte other than zero
+// atEnd handles the end of the records: it returns an error if any byte other than zero
 // follows.
 func atEnd(b []byte, format string, args ...any) error {
 	if isZero(b) {

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// asks sends a GET to the server's API, and reports whether the object exists.
+// asks sends a GET request to the server's API and reports whether the object exists.
 func (s *server) asks(path string, into any) bool {
 	s.t.Helper()
 	r, err := http.Get("http://" + s.admin + "/api/v1" + path)
@@ -56,12 +56,12 @@ func comes[T comparable](t *testing.T, what string, want T, now func() T) {
 	}
 }
 
-// all selects all jobs of a state.
+// all selects all jobs in a state.
 var all = []string{"all"}
 
 const selectAll = "document.querySelector('[data-all]').click(), document.querySelector('[name=all]').click()"
 
-// ofAll returns the script that clicks on an action for all jobs of a state.
+// ofAll returns the script that clicks on an action for all jobs in a state.
 func ofAll(action string) string {
 	return selectAll + ", document.querySelector('.pick [value=" + action + "]').click()"
 }
@@ -112,7 +112,7 @@ func TestEveryAction(t *testing.T) {
 		if got := s.say(fmt.Sprint("reserve-job ", id)); !strings.HasPrefix(got, "RESERVED") {
 			t.Fatal(got)
 		}
-		s.replies.ReadString('\n') // its body
+		s.replies.ReadString('\n') // reads the body
 		job(id, jobNow{"mail", "reserved", 1024})
 	}
 
@@ -200,7 +200,7 @@ func TestSelectedTubes(t *testing.T) {
 	})
 }
 
-// Special tube names, names of identities and user agents do no harm on any page, and
+// Special tube names, names of identities and user agents do not break any page, and
 // links lead to the right pages.
 func TestHostileNames(t *testing.T) {
 	const hostile = `"><img src=x onerror="window.bad=1"><script>window.bad=1</script>`

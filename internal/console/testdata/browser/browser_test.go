@@ -60,7 +60,7 @@ type server struct {
 
 func (s *server) url(path string) string { return s.scheme + "://" + s.admin + "/console/" + path }
 
-// start runs the program with some arguments.
+// start starts the program with the given arguments.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
 	s := &server{t: t, port: freePort(t), admin: freePort(t), args: args, scheme: "http"}
@@ -108,7 +108,7 @@ func freePort(t *testing.T) string {
 
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// say sends a command of the protocol and returns the first line of the reply.
+// say sends a protocol command and returns the first line of the reply.
 func (s *server) say(command string, body ...string) string {
 	s.t.Helper()
 	if s.conn == nil {
@@ -257,8 +257,8 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 }
 
 // visit opens a page and waits until it is loaded. [chromedp.Navigate] alone can return
-// early, on the previous page. That happens if the previous page removes its note from
-// its address in the meantime.
+// early, while the previous page is still open, if that page is just removing its note
+// from its URL.
 func visit(url string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(becomes("document.before = true"), chromedp.Navigate(url), becomes("!document.before && document.readyState == 'complete'"))
 }
@@ -281,7 +281,7 @@ func mouse(selector string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// becomes waits until a JavaScript expression is true, also across page loads.
+// becomes waits until a JavaScript expression is true, even across page loads.
 func becomes(expression string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		for {
@@ -357,7 +357,7 @@ func keepBusy(t *testing.T, s *server) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	time.Sleep(*warm) // the charts are of the last ten minutes
+	time.Sleep(*warm) // the charts show the last ten minutes
 }
 
 // TestScreenshots writes pictures if -shots is set:
@@ -414,7 +414,7 @@ func (s *server) tryAndBury(tube, body string) (id string) {
 	for _, end := range []string{"release %s 1024 0", "bury %s 1024", "kick-job %s", "bury %s 1024"} {
 		if !strings.HasPrefix(end, "kick") {
 			s.say("reserve-job " + id)
-			s.replies.ReadString('\n') // the body
+			s.replies.ReadString('\n') // reads the body
 		}
 		s.say(fmt.Sprintf(end, id))
 	}

@@ -33,8 +33,8 @@ func members(t *testing.T) []*server {
 	return all
 }
 
-// The member section of the server page, as text: the role of each member, and whether it
-// is reachable.
+// memberRows returns the member section of the server page as text: the role of each
+// member, and whether it is reachable.
 const memberRows = "[...document.querySelectorAll('[aria-label=Members] tbody tr')].map(r => r.querySelector('[data-label=Role]').textContent + (r.querySelector('[data-label=Heard]').textContent == 'now' ? ' yes' : ' no'))"
 
 func showsMembers(t *testing.T, ctx context.Context, want string) {
@@ -85,7 +85,7 @@ func TestCluster(t *testing.T) {
 	do(t, ctx, visit(follower.url("server")))
 	showsMembers(t, ctx, "leader yes,voter yes,voter yes")
 
-	for _, s := range []*server{follower, leader} { // any member can be asked
+	for _, s := range []*server{follower, leader} { // any member can answer
 		const own = "[...document.querySelectorAll('[aria-label=Members] tr')].find(r => r.textContent.includes('this member'))"
 		do(t, ctx, visit(s.url("server")))
 		eval[any](t, ctx, own+".querySelector('a[data-dialog]').click()")
@@ -102,7 +102,7 @@ func TestCluster(t *testing.T) {
 	until(t, ctx, "document.querySelector('#n-ready').textContent == '3'")
 }
 
-// The pages of a cluster are accessible: at the leader, on a follower, and after the loss
+// The pages of a cluster are accessible on the leader, on a follower, and after the loss
 // of a member.
 func TestClusterAccessibility(t *testing.T) {
 	program := axe(t)

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// withFewColours returns a picture with 256 of its colours, and replaces each other
-// colour by the nearest of them. That needs a third of the bytes, without a visible
+// withFewColours reduces a picture to 256 of its colours, and replaces each other colour
+// with the nearest of them. The result needs a third of the bytes, without a visible
 // difference.
 func withFewColours(text []byte) ([]byte, error) {
 	from, err := png.Decode(bytes.NewReader(text))
@@ -44,14 +44,15 @@ func withFewColours(text []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// chosen returns the palette of a picture, and all its colours by frequency. It begins
-// with the most frequent colour, and repeatedly adds the colour with the largest error.
-// So a rare colour without a similar one precedes a frequent colour with a similar one.
+// chosen returns the palette of a picture, and all its colours by frequency. The palette
+// starts with the most frequent colour, and repeatedly adds the colour with the largest
+// error. So a rare colour that resembles no other precedes a frequent colour that
+// resembles another.
 func chosen(seen map[color.RGBA]int) (palette color.Palette, often []color.RGBA) {
 	often = slices.SortedFunc(maps.Keys(seen), func(a, b color.RGBA) int {
 		return cmp.Or(cmp.Compare(seen[b], seen[a]), slices.Compare([]byte{a.R, a.G, a.B, a.A}, []byte{b.R, b.G, b.B, b.A}))
 	})
-	far := make([]int, len(often)) // from the palette
+	far := make([]int, len(often)) // distances from the palette
 	for i := range far {
 		far[i] = math.MaxInt32
 	}
@@ -71,7 +72,7 @@ func chosen(seen map[color.RGBA]int) (palette color.Palette, often []color.RGBA)
 	return palette, often
 }
 
-// apart returns the distance of two colours.
+// apart returns the distance between two colours.
 func apart(a, b color.RGBA) int {
 	red, green, blue := int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B)
 	return red*red + green*green + blue*blue

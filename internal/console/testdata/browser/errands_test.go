@@ -30,7 +30,7 @@ func (h *hand) click(selector string) {
 	h.clicks++
 }
 
-// press presses keys, one after the other, on the page.
+// press presses keys one after another on the page.
 func (h *hand) press(keys ...string) {
 	h.t.Helper()
 	until(h.t, h.ctx, "document.readyState == 'complete' && !document.querySelector('#help').hidden")
@@ -49,10 +49,10 @@ func (h *hand) write(field, text string) {
 	h.typed++
 }
 
-const answer = "#dialog[open] form button" // of a question
+const answer = "#dialog[open] form button" // the button of a dialog's form
 
-// A user's errands, with the maximum number of clicks, keys and typed texts. Each begins
-// on the page that shows the reason for it.
+// TestErrands performs a user's errands within a maximum number of clicks, keys and typed
+// texts. Each starts on the page that shows the reason for it.
 func TestErrands(t *testing.T) {
 	s := start(t)
 	mail := func(user int) string {
@@ -68,7 +68,7 @@ func TestErrands(t *testing.T) {
 	s.task("laravel", `{"do":"bury","state":"ready"}`)
 	s.say("watch held")
 	s.say("reserve")
-	s.replies.ReadString('\n') // its body
+	s.replies.ReadString('\n') // reads the body
 	for i := range 60 {
 		s.put("news", fmt.Sprintf(`{"n":%d}`, i), 1)
 	}
@@ -81,7 +81,7 @@ func TestErrands(t *testing.T) {
 		from                string
 		clicks, keys, typed int
 		do                  func(h *hand)
-		done                string // an expression of JavaScript
+		done                string // a JavaScript expression
 	}{
 		{"find why a tube is stuck", "", 1, 0, 0, func(h *hand) { h.click(`.attention a[href$="/tube/stuck"]`) }, shows("No workers: 3 jobs are ready")},
 		{"kick the failed jobs of one user", "tube/failed?state=buried", 3, 1, 1, func(h *hand) {
@@ -140,8 +140,8 @@ func TestErrands(t *testing.T) {
 	}
 }
 
-// A user finds the time since when the jobs of a tube fail with two clicks, at each
-// width. The server was restarted, and shows its earlier history.
+// With two clicks, at each width, a user finds out since when the jobs of a tube have
+// failed. The server was restarted, and shows its earlier history.
 func TestSinceWhen(t *testing.T) {
 	dir := t.TempDir()
 	past := history.New(history.Options{FS: vfs.OS, Dir: filepath.Join(dir, "history"), Limit: history.DefaultLimit, Log: slog.Default()})
@@ -156,7 +156,7 @@ func TestSinceWhen(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	past.Run(ctx) // writes it
+	past.Run(ctx) // writes the history
 	s := start(t, "-b", dir)
 	s.put("mail", "x", 1)
 	ctx = browse(t)
@@ -183,7 +183,7 @@ func TestErrandsAtAllWidths(t *testing.T) {
 	s.put("held", "x", 1)
 	s.say("watch held")
 	s.say("reserve")
-	s.replies.ReadString('\n') // its body
+	s.replies.ReadString('\n') // reads the body
 	s.say("use mail")
 	ctx := browse(t)
 	for _, width := range []int64{360, 414, 768, 1024, 1280, 1920} {

@@ -78,7 +78,8 @@ func TestNothingIsLost(t *testing.T) {
 	s.restart()
 	s.put("mail", "a body", 1)
 
-	// A form keeps its text when the server is away, and when its job is gone.
+	// A form keeps its text when the server is unreachable, and when the job no longer
+	// exists.
 	do(t, ctx, visit(s.url("job/1/edit")))
 	until(t, ctx, "document.querySelector('textarea')?.value == 'a body' && !document.querySelector('#help').hidden")
 	eval[any](t, ctx, "document.querySelector('textarea').focus(), document.querySelector('textarea').value = ''")
@@ -107,8 +108,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// A search that finds its first job on a later page keeps its URL: loaded again, it
-// starts from the beginning.
+// A search that finds its first job on a later page keeps its URL, so a reload starts
+// from the first page.
 func TestSearchKeepsItsURL(t *testing.T) {
 	s := start(t)
 	s.fill("aaa", 60_000, func(i int) string { return "hay" })
@@ -127,7 +128,8 @@ func TestSearchKeepsItsURL(t *testing.T) {
 	until(t, ctx, "document.querySelectorAll('[data-found] tr').length == 2")
 }
 
-// Errands that begin with a dead tube, a time of day or a held job.
+// TestMoreErrands performs errands that start with a dead tube, a time of day or a held
+// job.
 func TestMoreErrands(t *testing.T) {
 	s := start(t)
 	s.setDead("payments")
@@ -141,7 +143,7 @@ func TestMoreErrands(t *testing.T) {
 	s.put("mail-b", "x", 1)
 	s.say("watch imports")
 	s.say("reserve-job 5")
-	s.replies.ReadString('\n') // the body
+	s.replies.ReadString('\n') // reads the body
 	ctx := browse(t)
 	do(t, ctx, chromedp.EmulateViewport(853, 900))
 	for _, one := range []struct {

@@ -36,7 +36,7 @@ func TestLive(t *testing.T) {
 
 	s.stop()
 	until(t, ctx, "!!document.querySelector('#live[data-lost]')")
-	until(t, ctx, "document.querySelector('#away').textContent.startsWith('No answer since ')") // after five seconds
+	until(t, ctx, "document.querySelector('#away').textContent.startsWith('No answer since ')") // appears after five seconds
 	s.restart()
 	until(t, ctx, "document.querySelector('#away').hidden")
 	until(t, ctx, "!!document.querySelector('#live[data-on]')")
@@ -120,7 +120,7 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
-// noAxe ends a test without axe-core.
+// noAxe ends a test that cannot use axe-core.
 func noAxe(t *testing.T, why string) {
 	t.Helper()
 	if *axeMust {
@@ -129,15 +129,15 @@ func noAxe(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-// All pages are accessible for users of screen readers, of keyboards only, and with low
-// vision.
+// All pages are accessible to users of screen readers, to users of only a keyboard, and
+// to users with low vision.
 func TestAccessibility(t *testing.T) {
 	program := axe(t)
 	s := start(t)
 	s.put("mail", `{"job":"Mail","n":1}`, 3)
 	s.say("watch mail")
 	s.say("reserve-job 1")
-	s.replies.ReadString('\n') // its body
+	s.replies.ReadString('\n') // reads the body
 	s.say("bury 1 1024")
 	s.task("mail", `{"do":"change","state":"ready","priority":7}`)
 	ctx := browse(t)
@@ -153,14 +153,14 @@ func TestAccessibility(t *testing.T) {
 		"data of a chart": "document.querySelectorAll('figure details').forEach(d => d.open = true)",
 	} {
 		do(t, ctx, visit(s.url("tube/mail")))
-		until(t, ctx, "!document.querySelector('#help').hidden && document.querySelector('figure details')") // charts need some samples
+		until(t, ctx, "!document.querySelector('#help').hidden && document.querySelector('figure details')") // charts need several samples
 		eval[any](t, ctx, "void ("+open+")")
 		until(t, ctx, "document.querySelector('#dialog[open] .confirm, #keys[open], main details[open], tbody :checked')")
 		lookAt(t, ctx, program, name)
 	}
 }
 
-// widths are the widths of a desktop, a tablet and a phone.
+// widths contains the widths of a desktop, a tablet and a phone.
 var widths = []int64{1280, 768, 360}
 
 // inBothThemes checks the accessibility of a page in both themes, on a desktop and on a

@@ -63,7 +63,7 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// usualPaths replaces the test's directories by the directories of an installed server.
+// usualPaths replaces the test's directories with those of an installed server.
 const usualPaths = `(() => {
 	const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
 	while (texts.nextNode()) {
@@ -156,7 +156,7 @@ func keepFull(ctx context.Context, path string) {
 	}
 }
 
-// workBadly reserves jobs from a tube, buries some, and lets the others time out.
+// workBadly reserves jobs from a tube, buries some, and lets the rest time out.
 func workBadly(ctx context.Context, address, tube string) {
 	nc, err := net.Dial("tcp", address)
 	if err != nil {
@@ -177,7 +177,7 @@ func workBadly(ctx context.Context, address, tube string) {
 		switch {
 		case len(line) == 0:
 			return
-		case line[0] != "RESERVED": // DEADLINE_SOON, or the time is over
+		case line[0] != "RESERVED": // DEADLINE_SOON, or the wait has ended
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}

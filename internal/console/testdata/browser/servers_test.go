@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// showing returns the arguments of a server whose console shows others, given by names
-// and addresses.
+// showing returns the arguments for a server whose console shows others, which are given
+// by name and address.
 func showing(t *testing.T, others ...[2]string) []string {
 	t.Helper()
 	text := ""
@@ -37,8 +37,8 @@ func TestServersAccessibility(t *testing.T) {
 	}
 }
 
-// The list of servers leads to live pages of other servers, which can change them. A server
-// that stops is shown as down until it is back.
+// The list of servers leads to live pages of other servers, which can change them. A
+// server that stops is shown as down until it runs again.
 func TestServers(t *testing.T) {
 	far, old := start(t), start(t)
 	far.put("mail", "x", 3)

@@ -65,8 +65,8 @@ func TestSearchAway(t *testing.T) {
 	}
 }
 
-// A key opens the dialog of its action: for the selected rows, for the current row, or
-// for the page's object. In a text field it is a letter.
+// A key opens the dialog of its action for the selected rows, the current row, or the
+// page's object. In a text field, the key types a letter.
 func TestActionKeys(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
@@ -102,14 +102,14 @@ func TestActionKeys(t *testing.T) {
 }
 
 // The page keeps its rows while an element is open or rows are selected. The button that
-// offers the new rows covers none of the actions on the selection. A click on it closes
-// the element and shows the rows.
+// offers the new rows does not cover the actions on the selection. A click on the button
+// closes the element and shows the rows.
 func TestShowRows(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 12)
 	ctx := browse(t)
 	do(t, ctx, visit(s.url("tube/mail")))
-	until(t, ctx, "document.querySelector('#live[data-on]') && document.querySelector('figure details')") // charts need some samples
+	until(t, ctx, "document.querySelector('#live[data-on]') && document.querySelector('figure details')") // charts need several samples
 	eval[any](t, ctx, "void (document.querySelector('figure details').open = true)")
 	s.put("mail", "y", 1)
 	until(t, ctx, "document.querySelector('#moved')")
@@ -191,8 +191,8 @@ func TestSlowNetwork(t *testing.T) {
 
 const testToken = "token-of-the-browser-0123456789"
 
-// secured returns the arguments of a server with an identity, and with TLS if encrypted
-// is set.
+// secured returns the arguments for a server that has an identity, and that uses TLS if
+// encrypted is set.
 func secured(t *testing.T, name string, encrypted bool) []string {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -262,7 +262,7 @@ func TestMillionJobs(t *testing.T) {
 	t.Logf("the job was found after %v", time.Since(began))
 }
 
-// TestNextRuns types a schedule, whose next runs appear, and saves it.
+// TestNextRuns types a schedule, checks that its next runs appear, and saves it.
 func TestNextRuns(t *testing.T) {
 	s := start(t)
 	ctx := browse(t)

@@ -10,10 +10,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// allWidths are the widths of phones, tablets, half screens, laptops and desktops.
+// allWidths contains the widths of phones, tablets, half screens, laptops and desktops.
 var allWidths = []int64{320, 360, 414, 768, 853, 1024, 1280, 1920}
 
-// die lets a policy move a job to the dead tube of a tube.
+// die makes a policy move a job to the dead tube of a tube.
 func (s *server) die(tube, body string) (id string) {
 	s.t.Helper()
 	s.say("use " + tube)
@@ -21,12 +21,12 @@ func (s *server) die(tube, body string) (id string) {
 	if got := s.say("reserve-job " + id); !strings.HasPrefix(got, "RESERVED") {
 		s.t.Fatal(got)
 	}
-	s.replies.ReadString('\n') // the body
+	s.replies.ReadString('\n') // reads the body
 	s.say("release " + id + " 1024 0")
 	return id
 }
 
-// setDead lets the policy of a tube move jobs to its dead tube after one attempt.
+// setDead makes the policy of a tube move jobs to its dead tube after one attempt.
 func (s *server) setDead(tube string) {
 	s.t.Helper()
 	s.patch("/policies/"+tube, `{"set":{"max-attempts":"1","exhausted":"move","dead-tube":"`+tube+`.dead"}}`)
@@ -47,13 +47,13 @@ func TestWidths(t *testing.T) {
 	s.put("mail", strings.Repeat("a body without any structure ", 20), 60)
 	id := strings.TrimPrefix(s.say("put 1 0 60", `{"displayName":"App\\Jobs\\Tenants\\SendMailToEveryone","data":{}}`), "INSERTED ")
 	s.say("reserve-job " + id)
-	s.replies.ReadString('\n') // the body
+	s.replies.ReadString('\n') // reads the body
 	s.say("note " + id + " SMTPAuthenticationError: 535 5.7.8 Username and password not accepted for operator@a-very-long-host-name.of-a-tenant.example.com (https://support.example.com/mail/?p=BadCredentials)")
 	s.say("bury " + id + " 1")
 	held := strings.TrimPrefix(s.say("put 1024 0 600", strings.Repeat("a body without any structure ", 20)), "INSERTED ")
 	s.say("watch mail")
 	s.say("reserve-job " + held)
-	s.replies.ReadString('\n') // the body
+	s.replies.ReadString('\n') // reads the body
 	ctx := browse(t)
 	do(t, ctx, visit(s.url("login")), chromedp.SendKeys("input[name=token]", testToken+"\r"))
 	until(t, ctx, "location.pathname == '/console/' && !document.querySelector('#help').hidden")
