@@ -180,7 +180,7 @@ func newServer(l net.Listener, opt *Options, control *access.Control) *Server {
 }
 
 func (s *Server) serve(how server.ListenOptions) {
-	go func() { s.served <- s.srv.ServeWith(s.listener, how) }()
+	go func() { s.served <- s.srv.Serve(s.listener, how) }()
 }
 
 // admit implements engine.Options.Admit: it refuses changes while the disk is full.
@@ -207,7 +207,7 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // Drain makes the server reject puts.
-func (s *Server) Drain() { s.srv.Drain() }
+func (s *Server) Drain() { s.srv.SetDraining(true) }
 
 // Close stops the server and closes its connections. Its jobs are lost.
 func (s *Server) Close() {

@@ -6,32 +6,26 @@ import (
 	"sync"
 )
 
-// Limits contains limits for the clients of a server. The zero value has no limits.
-type Limits struct {
-	// ConnectionsPerAddress is the maximum number of open connections from one address.
-	// The server closes a further connection if no other one ends within a second. Zero
-	// means no limit. A 64-bit IPv6 network counts as one address, because a machine
-	// usually has a whole network. Unix sockets are not limited.
-	ConnectionsPerAddress int
-}
-
-// limits contains the Limits in force and counts connections.
+// limits counts the connections of each address.
 type limits struct {
 	mu sync.Mutex
 
 	// Guarded by mu.
-	inForce     Limits
+	most        int                // connections of an address; 0 means no limit
 	connections map[netip.Addr]int // by machine
 }
 
 // ErrAddressFull means that an address has reached its limit of connections.
 var ErrAddressFull = errors.New("too many connections from its address")
 
-// SetLimits replaces the limits. Connections that exceed the new limits stay open.
-func (l *limits) SetLimits(to Limits) {
+// SetConnectionsPerAddress sets the maximum number of open connections from one address.
+// Zero means no limit. A 64-bit IPv6 network counts as one address, because a machine
+// usually has a whole network. Unix sockets are not limited. Connections that exceed the
+// limit stay open.
+func (l *limits) SetConnectionsPerAddress(most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inForce = to
+	l.most = most
 }
 
 // Enter counts a connection. It returns ErrAddressFull if the address has reached its
@@ -40,7 +34,7 @@ func (l *limits) Enter(addr netip.Addr) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	addr = Machine(addr)
-	if most := l.inForce.ConnectionsPerAddress; most > 0 && l.connections[addr] >= most && addr.IsValid() {
+	if l.most > 0 && l.connections[addr] >= l.most && addr.IsValid() {
 		return ErrAddressFull
 	}
 	if l.connections == nil {

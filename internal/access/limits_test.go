@@ -9,7 +9,7 @@ import (
 // have no limit. No data is kept for an address without connections.
 func TestConnectionsPerAddress(t *testing.T) {
 	l := &limits{}
-	l.SetLimits(Limits{ConnectionsPerAddress: 2})
+	l.SetConnectionsPerAddress(2)
 	client := netip.MustParseAddr("192.0.2.1")
 	for range 3 {
 		for i := range 4 {

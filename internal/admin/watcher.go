@@ -50,11 +50,6 @@ func within[T any](w *watcher, look func() T) (seen T, ok bool) {
 	case seen = <-result:
 		return seen, true
 	case <-timeout.C:
-	}
-	select { // if the whole process was stopped, both are ready
-	case seen = <-result:
-		return seen, true
-	default:
 		return seen, false
 	}
 }

@@ -67,7 +67,7 @@ func startWith(t *testing.T, opt Options, sopt server.Options, eopt engine.Optio
 	}}))
 	r.API = New(b, opt)
 	served := make(chan error, 1)
-	go func() { served <- opt.Server.Serve(r.net) }()
+	go func() { served <- opt.Server.Serve(r.net, server.ListenOptions{}) }()
 	t.Cleanup(func() {
 		r.API.Close()
 		opt.Server.Shutdown(t.Context())

@@ -50,14 +50,14 @@ func (a *API) journal() *admin.Journal {
 }
 
 func (r *request) drain(*admin.None) (none admin.None, err error) {
-	if !r.api.opt.Server.Drain() {
+	if !r.api.opt.Server.SetDraining(true) {
 		return none, errNotLeading
 	}
 	return none, nil
 }
 
 func (r *request) undrain(*admin.None) (none admin.None, err error) {
-	if !r.api.opt.Server.Undrain() {
+	if !r.api.opt.Server.SetDraining(false) {
 		return none, errNotLeading
 	}
 	return none, nil

@@ -62,7 +62,7 @@ func (f *front) start(member *Member) {
 		Cluster: &server.Cluster{ID: f.id, Dial: f.dial, Heard: f.heard},
 	})
 	close(f.opened)
-	f.done.Go(func() { f.Serve(addressed{f.clients, f}) })
+	f.done.Go(func() { f.Serve(addressed{f.clients, f}, server.ListenOptions{}) })
 	f.done.Go(func() {
 		for {
 			changed := member.Watch()

@@ -52,7 +52,7 @@ func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
 		"to 1GiB (default 65535)")
 	define(fs, "max-connections", "", as(&opt.Server.MaxConns, flags.Count("connections"), plainly),
 		fmt.Sprintf("maximum number `N` of connections; new clients wait until\nanother disconnects (default %d)", server.DefaultMaxConns))
-	define(fs, "max-connections-per-address", "", as(&opt.Server.Limits.ConnectionsPerAddress, parseLimit("connections"), plainly), "maximum number `N` of connections per client address;\n"+
+	define(fs, "max-connections-per-address", "", as(&opt.Server.ConnectionsPerAddress, parseLimit("connections"), plainly), "maximum number `N` of connections per client address;\n"+
 		"further connections are closed (default unlimited)")
 	define(fs, "max-buffers", "", as(&opt.Server.MaxBuffers, parseBytes, plainly), "maximum total `SIZE` of input and replies in memory;\n"+
 		"above it, the connection that uses the most is closed; 0\n"+

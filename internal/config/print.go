@@ -26,11 +26,7 @@ func (s *Settings) Rows() ([]Row, error) {
 			return nil, err
 		}
 		_, value, _ := strings.Cut(strings.TrimSpace(string(text)), " = ")
-		r := Row{name, value, string(cmp.Or(s.from[name], byDefault))}
-		if weaker := s.hidden[name]; weaker != "" {
-			r.From += "; overrides " + string(weaker)
-		}
-		rows = append(rows, r)
+		rows = append(rows, Row{name, value, string(cmp.Or(s.from[name], byDefault))})
 	}
 	return rows, nil
 }
@@ -42,12 +38,8 @@ func (s *Settings) Print(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	width := 0
 	for _, r := range rows {
-		width = max(width, len(r.Name)+len(" = ")+len(r.Value))
-	}
-	for _, r := range rows {
-		if _, err := fmt.Fprintf(w, "%-*s  # %s\n", width, r.Name+" = "+r.Value, r.From); err != nil {
+		if _, err := fmt.Fprintf(w, "%s = %s # %s\n", r.Name, r.Value, r.From); err != nil {
 			return err
 		}
 	}

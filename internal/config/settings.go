@@ -94,7 +94,6 @@ type Settings struct {
 	Options *Options
 	flags   *pflag.FlagSet    // flags whose values are in Options
 	from    map[string]source // by name; defaults have no source
-	hidden  map[string]source // settings without effect, because the source in from is stronger
 }
 
 // Read adds the settings in the environment and in the configuration file, which it reads
@@ -102,7 +101,7 @@ type Settings struct {
 func (line CommandLine) Read() (*Settings, error) {
 	opt := line.opt
 	opt.Listen, opt.Terms.Networks, opt.Terms.Proxies = slices.Clone(line.opt.Listen), slices.Clone(line.opt.Terms.Networks), slices.Clone(line.opt.Terms.Proxies)
-	s := &Settings{Options: &opt, flags: pflag.NewFlagSet("", pflag.ContinueOnError), from: make(map[string]source), hidden: make(map[string]source)}
+	s := &Settings{Options: &opt, flags: pflag.NewFlagSet("", pflag.ContinueOnError), from: make(map[string]source)}
 	opt.Define(s.flags)
 	for _, name := range line.given {
 		s.from[name] = byCommandLine
@@ -130,9 +129,6 @@ func (s *Settings) add(lookup func(*pflag.Flag, *setting) (source, []string, err
 	for f, setting := range s.all {
 		from, values, err := lookup(f, setting)
 		if stronger[f.Name] != "" || stronger[overrides[f.Name]] != "" {
-			if from != "" {
-				s.hidden[f.Name] = from
-			}
 			continue
 		}
 		if err != nil {

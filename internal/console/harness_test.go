@@ -82,7 +82,7 @@ func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *
 	}
 	r.Console = New(opt)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(r.net) }()
+	go func() { served <- srv.Serve(r.net, server.ListenOptions{}) }()
 	t.Cleanup(func() {
 		r.Close()
 		r.api.Close()

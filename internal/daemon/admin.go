@@ -63,7 +63,7 @@ func listenAdmin(ctx context.Context, p *plan, queue []listening) (*adminServer,
 	if err := a.listenSocket(ctx, p, queue); err != nil {
 		return nil, err
 	}
-	for _, warning := range otherWarnings(opt, p.others) {
+	for _, warning := range otherWarnings(p.others) {
 		log.Warn(warning)
 	}
 	if a.listeners == nil {

@@ -46,7 +46,7 @@ func openFiles() uint64 {
 // enough file descriptors for the journal.
 func fitConnections(asked, own int, log *slog.Logger) int {
 	open := int(openFiles())
-	fit := fitting(asked, open-own)
+	fit := max(1, min(asked, open-own))
 	if fit == asked {
 		return asked
 	}
@@ -57,6 +57,3 @@ func fitConnections(asked, own int, log *slog.Logger) int {
 	log.Log(context.Background(), level, "the limit of open files allows fewer connections", "open-files", open, "max-connections", asked, "connections", fit)
 	return fit
 }
-
-// fitting returns asked, limited to the number of available files, but at least 1.
-func fitting(asked, files int) int { return max(1, min(asked, files)) }

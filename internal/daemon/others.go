@@ -71,16 +71,11 @@ func readToken(path string) (string, error) {
 }
 
 // otherWarnings returns warnings about the other servers of a valid configuration.
-func otherWarnings(opt *config.Options, others []otherServer) (all []string) {
-	if len(others) > 0 && (opt.Admin.Addr == "" || !opt.Admin.Console) {
-		all = append(all, "console-server needs the console: these settings have no --admin, or --console=false; the server can get --admin on its command line")
-	}
+func otherWarnings(others []otherServer) (all []string) {
 	for i := range others {
 		s := &others[i]
-		if u, err := url.Parse(s.URL); err == nil && s.TokenFile != "" && u.Scheme == "http" {
-			if !isLoopback(u.Hostname()) {
-				all = append(all, fmt.Sprintf("the token of console-server %q is sent unencrypted; use an https:// address", s.Name))
-			}
+		if u, err := url.Parse(s.URL); err == nil && s.TokenFile != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+			all = append(all, fmt.Sprintf("the token of console-server %q is sent unencrypted; use an https:// address", s.Name))
 		}
 	}
 	return all

@@ -96,7 +96,7 @@ func Check(s *config.Settings, w io.Writer) error {
 			return exit.WithCode(exit.Journal, fmt.Errorf("journal: %s is not a directory (it must exist)", dir))
 		}
 	}
-	for _, warning := range slices.Concat(certificateWarnings(p.security.expiries(), time.Now()), otherWarnings(s.Options, p.others), p.rules.policies.Warnings()) {
+	for _, warning := range slices.Concat(certificateWarnings(p.security.expiries(), time.Now()), otherWarnings(p.others), p.rules.policies.Warnings()) {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	fmt.Fprintln(w, "the configuration is good")

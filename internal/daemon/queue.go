@@ -82,12 +82,8 @@ func (q *queue) close() error {
 // reading returns a function that logs the progress of loading a long journal, once a
 // second.
 func reading(log *slog.Logger) func(done, total int64) {
-	last, before := time.Now(), int64(0)
+	last := time.Now()
 	return func(done, total int64) {
-		if done < before {
-			last = time.Now() // another load has started, for example after the member was deposed
-		}
-		before = done
 		if now := time.Now(); now.Sub(last) >= time.Second {
 			last = now
 			log.Info("reading the journal", "done", fmt.Sprintf("%d%%", 100*done/max(total, 1)), "bytes", done, "of", total)

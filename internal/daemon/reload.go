@@ -34,7 +34,7 @@ func (r *reloader) reload() {
 		e.SetPolicies(now.policies)
 		e.SetSchedules(now.schedules)
 	})
-	r.server.SetLimits(s.Options.Server.Limits)
+	r.security.SetConnectionsPerAddress(s.Options.Server.ConnectionsPerAddress)
 	r.level.Set(s.Options.LogLevel())
 	r.serverInfo.latest.Store(s)
 	r.log.Info("the configuration was read again")

@@ -45,7 +45,7 @@ func (s *security) serve(srv *server.Server, l listening) error {
 	if source := s.certs[l.terms.TLS]; source != nil {
 		terms.TLS = source.Config()
 	}
-	return srv.ServeWith(l.Listener, terms)
+	return srv.Serve(l.Listener, terms)
 }
 
 // warn logs a warning if any client on the network can use the listener.

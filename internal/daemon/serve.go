@@ -98,7 +98,7 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	go feedWatchdog(background, q.broker, log)
 	r := reloader{plan: p, line: o.Line, serverInfo: about, level: level, queue: q, server: srv}
 	drain := func() {
-		if !srv.Drain() {
+		if !srv.SetDraining(true) {
 			log.Warn("USR1 is ignored: this member does not lead the cluster; send it to the leader, or use 'beanpole drain'")
 		}
 	}

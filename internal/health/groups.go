@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Groups merges findings that differ only in the tube: first those of tubes whose names
@@ -93,7 +94,7 @@ func (g *Groups) Each(tell func(f Finding)) {
 			}
 			continue
 		}
-		one.all.Text = ofTubes(&one.all)
+		one.all.Text = digits(uint64(one.all.Tubes)) + " tubes " + strings.Replace(ofTubes[one.all.Kind], "%", digits(one.all.Count), 1)
 		if one.all.Like == "" {
 			one.all.Text += one.names()
 		}
@@ -104,29 +105,17 @@ func (g *Groups) Each(tell func(f Finding)) {
 // names returns the names of the first tubes.
 func (one *group) names() string {
 	first := one.first
-	return fmt.Sprintf(" (%s, %s, %s and %s)", first[0].Tube, first[1].Tube, first[2].Tube, count(uint64(one.all.Tubes-len(first)), "more", "more"))
+	return fmt.Sprintf(" (%s, %s, %s and %s more)", first[0].Tube, first[1].Tube, first[2].Tube, digits(uint64(one.all.Tubes-len(first))))
 }
 
-// ofTubes returns the text of a finding about several tubes.
-func ofTubes(f *Finding) string {
-	tubes := count(uint64(f.Tubes), "tube", "tubes")
-	switch f.Kind {
-	case "unwatched":
-		return tubes + " without workers: " + count(f.Count, "job is ready", "jobs are ready")
-	case "slow":
-		return tubes + " with slow workers: " + count(f.Count, "job is ready", "jobs are ready")
-	case "buried":
-		return tubes + " with " + count(f.Count, "buried job", "buried jobs")
-	case "paused":
-		return tubes + " are paused: " + count(f.Count, "job is ready", "jobs are ready")
-	case "timeouts":
-		return tubes + " with timeouts: " + count(f.Count, "reservation timed out", "reservations timed out")
-	case "releases":
-		return tubes + " with release loops: " + count(f.Count, "job was released", "jobs were released")
-	case "held":
-		return tubes + " with jobs that are reserved for too long"
-	case "limited":
-		return tubes + " at or near their limits"
-	}
-	return tubes + ": " + f.Kind
+// ofTubes contains the texts of findings about several tubes, by kind. % is the count.
+var ofTubes = map[string]string{
+	"unwatched": "without workers: % jobs are ready",
+	"slow":      "with slow workers: % jobs are ready",
+	"buried":    "with % buried jobs",
+	"paused":    "are paused; ready jobs: %",
+	"timeouts":  "with timeouts: % reservations timed out",
+	"releases":  "with release loops: % jobs were released",
+	"held":      "with jobs that are reserved for too long",
+	"limited":   "at or near their limits",
 }

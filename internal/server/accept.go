@@ -20,10 +20,7 @@ import (
 // goroutine if connections start with a TLS handshake or a proxy header, and from all
 // other listeners. The first listener determines the poller of the loops: if it is not a
 // kernel socket, loops can wait only for streams.
-func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, ListenOptions{}) }
-
-// ServeWith is Serve with requirements for the clients of the listener.
-func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
+func (s *Server) Serve(l net.Listener, t ListenOptions) error {
 	if s.access.Enabled() || t.TLS != nil || len(t.Networks) > 0 {
 		s.restricted.Store(true)
 	}

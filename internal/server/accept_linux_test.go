@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
@@ -274,7 +273,7 @@ func (p *listenPoller) Wait(timeout time.Duration) []epoll.Event {
 func TestConnectionsPerAddress(t *testing.T) {
 	t.Parallel()
 	log := &logged{}
-	r := start(t, Options{Limits: access.Limits{ConnectionsPerAddress: 2}, Logger: slog.New(log)})
+	r := start(t, Options{ConnectionsPerAddress: 2, Logger: slog.New(log)})
 	l := listenOn(r.tb, "tcp")
 	r.serve(l)
 	first := dialFrom(t, "127.0.0.1", l)
@@ -293,7 +292,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	for range 3 {
 		dialTo(t, u).do("use x\n", "USING x\n")
 	}
-	r.SetLimits(access.Limits{ConnectionsPerAddress: 3})
+	r.access.SetConnectionsPerAddress(3)
 	dialFrom(t, "127.0.0.1", l).do("use x\n", "USING x\n")
 	dialFrom(t, "127.0.0.1", l).wantEnd()
 	first.do("quit\n", "")

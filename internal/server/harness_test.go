@@ -69,12 +69,12 @@ func startEngine(tb testing.TB, opt Options, bopt broker.Options, eopt engine.Op
 
 // serve serves the clients of a listener until the test ends.
 func (r *rig) serve(l net.Listener) {
-	r.goServe(func() error { return r.Serve(l) })
+	r.goServe(func() error { return r.Serve(l, ListenOptions{}) })
 }
 
 // serveWith is serve with options.
 func (r *rig) serveWith(l net.Listener, t ListenOptions) net.Listener {
-	r.goServe(func() error { return r.ServeWith(l, t) })
+	r.goServe(func() error { return r.Serve(l, t) })
 	return l
 }
 

@@ -25,7 +25,7 @@
 // the next Advance. The loop has no other timeouts.
 //
 //	srv := server.New(b, server.Options{})
-//	go srv.Serve(listener)        // once for each listener
+//	go srv.Serve(listener, server.ListenOptions{}) // once for each listener
 //	...
 //	srv.Shutdown(ctx)
 //
@@ -91,8 +91,9 @@ type Options struct {
 	// client has all rights and no limits.
 	Access *access.Control
 
-	// Limits contains the initial limits of clients; see SetLimits.
-	Limits access.Limits
+	// ConnectionsPerAddress is the initial limit of Access; see
+	// access.Control.SetConnectionsPerAddress.
+	ConnectionsPerAddress int
 
 	// IdleTimeout is the time after which a silent connection that neither waits nor
 	// holds a job is closed. Zero means never, as in beanstalkd.
@@ -222,7 +223,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	s.access = cmp.Or(opt.Access, new(access.Control))
 	s.shared.Access, s.shared.Changed = s.access, s.changed
 	s.shared.Refused, s.shared.PutRefused = s.commandRefused, s.putRefused
-	s.SetLimits(opt.Limits)
+	s.access.SetConnectionsPerAddress(opt.ConnectionsPerAddress)
 	s.running, s.stopping = context.WithCancel(context.Background())
 	s.aborting, s.abort = context.WithCancel(context.Background())
 	s.mu.listeners = make(map[io.Closer]struct{})
@@ -234,23 +235,17 @@ func New(b *broker.Broker, opt Options) *Server {
 // MaxJobSize returns the maximum size of a body, in bytes.
 func (s *Server) MaxJobSize() int { return s.opt.MaxJobSize }
 
-// Drain makes the server answer puts with DRAINING, until Undrain or, in a cluster, until
-// this member is no longer the leader. If the member is not the leader, Drain returns
-// false and changes nothing.
-func (s *Server) Drain() bool {
-	decides := s.broker.Decide((*engine.Engine).Drain)
-	if decides {
-		s.log.Info("draining: rejecting puts")
+// SetDraining makes the server answer puts with DRAINING, until they are accepted again
+// or, in a cluster, until this member is no longer the leader. If the member is not the
+// leader, SetDraining returns false and changes nothing.
+func (s *Server) SetDraining(on bool) bool {
+	set, message := (*engine.Engine).Undrain, "accepting puts again"
+	if on {
+		set, message = (*engine.Engine).Drain, "draining: rejecting puts"
 	}
-	return decides
-}
-
-// Undrain makes the server accept puts again. It returns false if the member is not the
-// leader.
-func (s *Server) Undrain() bool {
-	decides := s.broker.Decide((*engine.Engine).Undrain)
+	decides := s.broker.Decide(set)
 	if decides {
-		s.log.Info("accepting puts again")
+		s.log.Info(message)
 	}
 	return decides
 }
@@ -260,10 +255,6 @@ var (
 	errAborted   = errors.New("the server stops, and has no more time")
 	errDismissed = errors.New("a manager has closed it")
 )
-
-// SetLimits replaces the limits of clients. Existing connections that exceed them stay
-// open.
-func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(l) }
 
 // now returns the time on the clock of the connections' limits: ns since the server was
 // created.

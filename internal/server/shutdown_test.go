@@ -82,7 +82,7 @@ func TestServeAfterShutdown(t *testing.T) {
 			t.Error(err)
 		}
 		l := memnet.Listen()
-		if err := r.Serve(l); err != nil {
+		if err := r.Serve(l, ListenOptions{}); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 		if _, err := l.Dial(); err == nil {
@@ -101,7 +101,7 @@ func TestListenerCloses(t *testing.T) {
 		r := start(t, Options{})
 		l := memnet.Listen()
 		served := make(chan error)
-		go func() { served <- r.Serve(l) }()
+		go func() { served <- r.Serve(l, ListenOptions{}) }()
 		synctest.Wait()
 		l.Close()
 		if err := <-served; err == nil {

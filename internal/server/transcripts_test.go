@@ -39,6 +39,6 @@ type instance struct{ *rig }
 func (in instance) Dial() (net.Conn, error) { return in.pipe() }
 
 func (in instance) Drain() error {
-	in.rig.Drain()
+	in.rig.SetDraining(true)
 	return nil
 }

@@ -121,7 +121,7 @@ func (a *account) serve(round int) {
 // serve serves clients until stop is called.
 func (w *world) serve(srv *server.Server, l net.Listener) (stop func()) {
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	go func() { served <- srv.Serve(l, server.ListenOptions{}) }()
 	return func() {
 		if err := errors.Join(srv.Shutdown(context.Background()), <-served); err != nil {
 			w.fatalf("shutdown: %v", err)
