@@ -3,10 +3,10 @@ package admin
 // ListTubes is the input of Client.ListTubes.
 type ListTubes struct {
 	// Column to sort by, with `-` before it for descending. `attention` is the severity
-	// of the findings, `queue` the average time that jobs were ready, `work` the average
-	// time that they were reserved. `put_per_second` and `deleted_per_second` cover the
-	// last minute, as in `recent`; tubes without samples come last.
-	Sort string `query:"sort" pattern:"^-?(name|ready|reserved|delayed|buried|urgent|body_bytes|oldest_ready|total_jobs|deletes|using|watching|waiting|pause_left|queue|work|timeouts|releases|buries|attention|put_per_second|deleted_per_second)$"`
+	// of the findings, `work` the average time that jobs were reserved. `put_per_second`
+	// and `deleted_per_second` cover the last minute, as in `recent`; tubes without
+	// samples come last.
+	Sort string `query:"sort" pattern:"^-?(name|ready|reserved|delayed|buried|body_bytes|oldest_ready|total_jobs|watching|waiting|work|timeouts|releases|attention|put_per_second|deleted_per_second)$"`
 	// Text in the name. With `*` (any characters) or `?` (one character), a pattern of
 	// the whole name.
 	Q string `query:"q"`

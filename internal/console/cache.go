@@ -25,18 +25,17 @@ type dated[V any] struct {
 }
 
 // of returns the cached value. If the value is too old, of also returns a channel for a
-// new value, which anew creates from the old value.
-func (c *ttlCache[K, V]) of(key K, anew func(before V) (V, error)) (last V, younger <-chan singleflight.Result) {
+// new value, which anew creates.
+func (c *ttlCache[K, V]) of(key K, anew func() (V, error)) (last V, younger <-chan singleflight.Result) {
 	last, ok := c.last(key)
 	if ok {
 		return last, nil
 	}
 	return last, c.asked.DoChan(fmt.Sprint(key), func() (any, error) {
-		before, ok := c.last(key)
-		if ok { // another call created it
-			return before, nil
+		if v, ok := c.last(key); ok { // another call created it
+			return v, nil
 		}
-		v, err := anew(before)
+		v, err := anew()
 		if err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -48,7 +48,7 @@ func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error)
 	if who, known := p.console.opt.Identify(r.Request); !known || who != r.who {
 		return nil, errUnknown
 	}
-	v, younger := p.shared.of(view{r.who, r.URL.RequestURI()}, func(*liveValues) (made *liveValues, err error) {
+	v, younger := p.shared.of(view{r.who, r.URL.RequestURI()}, func() (made *liveValues, err error) {
 		panicked := p.console.recoverToError(func() error { made, err = p.values(r.detached(), page); return nil })
 		return made, cmp.Or(panicked, err)
 	})

@@ -149,13 +149,7 @@ func (r *request) manages() func(tube string) bool {
 	if every := slices.Contains(me.Everywhere, "manage"); every || !slices.Contains(me.Anywhere, "manage") {
 		return func(string) bool { return every }
 	}
-	known := make(map[string]bool)
-	return func(tube string) bool {
-		if _, ok := known[tube]; !ok {
-			known[tube] = slices.Contains(r.meOn(tube).Tube, "manage")
-		}
-		return known[tube]
-	}
+	return func(tube string) bool { return slices.Contains(r.meOn(tube).Tube, "manage") }
 }
 
 // liveValues contains the texts of a page that can change, by their ids.

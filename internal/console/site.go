@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -72,9 +71,8 @@ func (r *request) seesOthers(me *admin.Me) bool {
 
 // A serverRow is a server in the list of servers.
 type serverRow struct {
-	Known bool      // whether the server has been asked
-	Why   string    // the reason why it does not answer; empty if it answers
-	Since time.Time // start of the outage
+	Known bool   // whether the server has been asked
+	Why   string // the reason why it does not answer; empty if it answers
 	Stats admin.Stats
 	Found int    // number of findings
 	Worst string // severity of the worst finding; empty without findings
@@ -88,13 +86,11 @@ const summaryPatience = 150 * time.Millisecond
 // channel is nil if the values are recent. The console queries other servers only while
 // the list is open.
 func (r *request) summary(s *site) (seen serverRow, more <-chan singleflight.Result) {
-	return r.console.summaries.of(s.Name, func(before serverRow) (row serverRow, _ error) {
+	return r.console.summaries.of(s.Name, func() (row serverRow, _ error) {
 		if err := r.console.recoverToError(func() error { row = s.summarize(r.detached()); return nil }); err != nil {
 			row.Why = err.Error()
 		}
-		if row.Known = true; row.Why != "" {
-			row.Since = cmp.Or(before.Since, time.Now())
-		}
+		row.Known = true
 		return row, nil
 	})
 }
@@ -156,9 +152,6 @@ func (s *serverRow) attention() cell {
 	switch {
 	case s.Why != "":
 		c.Text, c.Class = s.Why, "why late"
-		if why, away := strings.CutPrefix(s.Why, "does not answer: "); away {
-			c.Text = "no answer for " + duration(int64(time.Since(s.Since).Seconds())) + ": " + why
-		}
 	case !s.Known:
 		c.Text, c.Class = "connecting…", "why zero"
 	case s.Found == 0:

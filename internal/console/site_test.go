@@ -129,7 +129,7 @@ func TestServerList(t *testing.T) {
 	}
 	until(t, func() bool {
 		text := own.page(200, "/console/")
-		return strings.Contains(text, "1\u202f234") && strings.Contains(text, `href="/console/s/far/"`) && strings.Contains(text, ">no answer for 0")
+		return strings.Contains(text, "1\u202f234") && strings.Contains(text, `href="/console/s/far/"`) && strings.Contains(text, ">does not answer: ")
 	})
 	if text := own.page(200, "/console/tubes"); !strings.Contains(text, `<a href="/console/s/away/">away</a>`) {
 		t.Error(text)

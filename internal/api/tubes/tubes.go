@@ -74,20 +74,14 @@ var columns = map[string]column{
 	"reserved":     func(t *Tube) int64 { return int64(t.Reserved) },
 	"delayed":      func(t *Tube) int64 { return int64(t.Delayed) },
 	"buried":       func(t *Tube) int64 { return int64(t.Buried) },
-	"urgent":       func(t *Tube) int64 { return int64(t.Urgent) },
 	"body_bytes":   func(t *Tube) int64 { return int64(t.Bytes) },
 	"oldest_ready": oldestReady,
 	"total_jobs":   func(t *Tube) int64 { return int64(t.TotalJobs) },
-	"deletes":      func(t *Tube) int64 { return int64(t.Deletes) },
-	"using":        func(t *Tube) int64 { return int64(t.Using) },
 	"watching":     func(t *Tube) int64 { return int64(t.Watching) },
 	"waiting":      func(t *Tube) int64 { return int64(t.Waiting) },
-	"pause_left":   pauseLeft,
-	"queue":        func(t *Tube) int64 { return mean(t.Queued.Sum, t.Queued.N) },
 	"work":         func(t *Tube) int64 { return mean(t.Worked.Sum, t.Worked.N) },
 	"timeouts":     func(t *Tube) int64 { return int64(t.Timeouts) },
 	"releases":     func(t *Tube) int64 { return int64(t.Releases) },
-	"buries":       func(t *Tube) int64 { return int64(t.Buries) },
 	"attention":    noRate, // see Survey.attention
 
 	"put_per_second":     noRate, // see Survey.Rates
@@ -104,14 +98,6 @@ func oldestReady(t *Tube) int64 {
 		return math.MinInt64
 	}
 	return t.OldestReady - t.At
-}
-
-// pauseLeft is constant during a pause.
-func pauseLeft(t *Tube) int64 {
-	if t.Pause == 0 {
-		return math.MinInt64
-	}
-	return t.PauseLeft + t.At/int64(time.Second)
 }
 
 // attention is a sort key: the severity of a tube's findings.
