@@ -120,7 +120,7 @@
     p.scrollIntoView({ block: "nearest" });
   };
   // reasonOf returns the text of a page that shows a problem.
-  const reasonOf = (page) => $("#main .note.bad, #main .empty p, #main h1", page)?.textContent || "The server refused this.";
+  const reasonOf = (page) => ($("#main .note.bad", page) ?? $("#main .empty p", page) ?? $("#main h1", page))?.textContent || "The server refused this.";
   const isLogin = (answer) => new URL(answer.url).pathname === "/console/login";
   const ask = async (url) => {
     let answer;

@@ -22,7 +22,10 @@ func TestWithoutScript(t *testing.T) {
 	step(chromedp.SetValue("select[name=theme]", "dark"), chromedp.Click("#theme button"), chromedp.WaitReady("html[data-theme=dark]"))
 	step(chromedp.Navigate(s.url("tube/mail/put")), chromedp.SendKeys("[name=body]", "by hand"), chromedp.Click("main form button"))
 	shows("Tube mail has a new job.")
-	s.put("mail", "needle", 2)
+	for range 2 {
+		step(chromedp.Navigate(s.url("tube/mail/put")), chromedp.SendKeys("[name=body]", "needle"), chromedp.Click("main form button"))
+		shows("Tube mail has a new job.")
+	}
 	step(chromedp.Navigate(s.url("tubes")), chromedp.SendKeys("main input[name=q]", "ma*"), chromedp.Click("main form[role=search] button"), chromedp.WaitReady("main input[name=q][value='ma*']"), chromedp.WaitReady("a.tube[href='/console/tube/mail']"))
 	step(chromedp.Navigate(s.url("search")), chromedp.SendKeys("main input[name=q]", "needle"), chromedp.Click("main form[role=search] button"), chromedp.WaitReady("a[href='/console/job/3']"))
 	step(chromedp.Navigate(s.url("")), chromedp.Click("a.tube[href='/console/tube/mail']"), chromedp.WaitReady("input[value='1']"),
