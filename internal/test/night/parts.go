@@ -38,6 +38,7 @@ var once = []part{
 	all("journal", "./internal/journal", "TestMembersPlanted"),
 	{area: "journal", name: "small size", command: test("./internal/journal", "TestSize$", "-seeds=50000")},
 	all("cluster", "./internal/cluster", "TestPlanted"),
+	all("cluster", "./internal/cluster", "TestPlantedClients"),
 	all("cluster", "./internal/cluster/core", "TestPlanted"),
 	all("cluster", "./internal/cluster/core", "TestPlantedSnapshots"),
 	all("cluster", "./internal/cluster/core", "TestPlantedRoles"),
@@ -62,37 +63,21 @@ var last = []part{
 }
 
 // long contains the tests that run for a given time.
-var long = []part{
-	timed("journal", "./internal/test/sim", "TestPower"),
-	timed("journal", "./internal/test/sim", "TestFullDisk"),
-	timed("journal", "./internal/test/sim", "TestStorm"),
-	timed("journal", "./internal/test/sim", "TestSameAnswers"),
-	timed("server", "./internal/test/sim", "TestClients"),
-	timed("server", "./internal/test/sim", "TestClientsOfLoops"),
-	timed("server", "./internal/test/sim", "TestShortLivedClientsWhileDiskFails"),
-	timed("journal", "./internal/wal", "TestPowerCut"),
-	timed("journal", "./internal/wal", "TestEveryCallFails"),
-	timed("journal", "./internal/wal", "TestDeathWhileFailed"),
+var long = slices.Concat(
+	timed("journal", "./internal/test/sim", "TestPower", "TestFullDisk", "TestStorm", "TestSameAnswers"),
+	timed("server", "./internal/test/sim", "TestClients", "TestClientsOfLoops", "TestShortLivedClientsWhileDiskFails"),
+	timed("journal", "./internal/wal", "TestPowerCut", "TestEveryCallFails", "TestDeathWhileFailed"),
 	timed("journal", "./internal/journal", "TestMembers"),
-	timed("engine", "./internal/engine", "TestRandom"),
-	timed("engine", "./internal/engine", "TestRandomLong"),
-	timed("engine", "./internal/engine", "TestRestoreRandom"),
-	timed("engine", "./internal/engine", "TestSlicesRandom"),
+	timed("engine", "./internal/engine", "TestRandom", "TestRandomLong", "TestRestoreRandom", "TestSlicesRandom"),
 	timed("server", "./internal/broker", "TestRandom"),
-	timed("cluster", "./internal/cluster", "TestLives"),
-	timed("cluster", "./internal/cluster", "TestAdversaries"),
-	timed("cluster", "./internal/cluster/core", "TestSimulation"),
-	timed("cluster", "./internal/cluster/core", "TestMembers"),
-	timed("cluster", "./internal/cluster/core", "TestAdversaries"),
-	timed("cluster", "./internal/cluster/raftlog", "TestPowerCuts"),
-	timed("cluster", "./internal/cluster/raftlog", "TestFailingCalls"),
+	timed("cluster", "./internal/cluster", "TestLives", "TestClients", "TestRestoredInAnyOrder", "TestAdversaries"),
+	timed("cluster", "./internal/cluster/core", "TestSimulation", "TestMembers", "TestAdversaries"),
+	timed("cluster", "./internal/cluster/raftlog", "TestPowerCuts", "TestFailingCalls"),
 	timed("clients", "./internal/test/conformance", "TestTwin"),
-	timed("process", "./internal/test/soak", "TestSoak"),
-	timed("process", "./internal/test/soak", "TestCrash"),
-	timed("process", "./internal/test/soak", "TestRestart"),
+	timed("process", "./internal/test/soak", "TestSoak", "TestCrash", "TestRestart"),
 	timed("clients", "./internal/wire", "TestPlainLines"),
 	timed("cluster", "./internal/test/soak", "TestCluster"),
-}
+)
 
 func env(args ...string) []string { return append([]string{"env"}, args...) }
 
@@ -113,8 +98,11 @@ func rapid(area, pkg, name string) part {
 	return part{area: area, name: pkg + " " + name, command: test(pkg, name+"$", "-rapid.checks=20000")}
 }
 
-func timed(area, pkg, name string) part {
-	return part{area: area, name: pkg + " " + name, command: test(pkg, name+"$"), lengthFlag: "-for"}
+func timed(area, pkg string, names ...string) (parts []part) {
+	for _, name := range names {
+		parts = append(parts, part{area: area, name: pkg + " " + name, command: test(pkg, name+"$"), lengthFlag: "-for"})
+	}
+	return parts
 }
 
 var fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
