@@ -76,6 +76,7 @@ type peer struct {
 	offered      int64            // time at which it was offered a snapshot, on Options.Now, or 0
 	goal         uint64           // on the leader: the entry that it must acknowledge next to be up to date
 	goalSince    int64            // time at which goal was the last committed entry, on Options.Now; 0 if there is no goal
+	reached      bool             // it has reached a goal
 	late         bool             // it did not reach goal in time
 	contradicts  bool             // it stopped with committed entries that this leader lacks
 	fetches      int              // number of snapshots being sent to it

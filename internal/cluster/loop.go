@@ -15,11 +15,10 @@ type raftLoop struct {
 	peerTable
 
 	core         *core.Core
-	ledSince     int64             // time at which shared.lead.Leader last changed, on Options.Now
-	clockSource  uint64            // the leader whose time the clock has; this member, if it used the majority's clocks; or 0
-	minMatch     uint64            // all members have the log at least up to this entry
-	minReachable uint64            // the same for the members that the leader can reach; on a follower, the start of the leader's log
-	promoteAt    map[uint64]uint64 // by learner, the entry at which it has caught up
+	ledSince     int64  // time at which shared.lead.Leader last changed, on Options.Now
+	clockSource  uint64 // the leader whose time the clock has; this member, if it used the majority's clocks; or 0
+	minMatch     uint64 // all members have the log at least up to this entry
+	minReachable uint64 // the same for the members that the leader can reach; on a follower, the start of the leader's log
 
 	// For a member that needs a snapshot; see snapshot.go.
 	fetching bool             // true from the start of a fetch until the snapshot is installed or dropped

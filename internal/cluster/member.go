@@ -159,7 +159,6 @@ func Open(o Options) (*Member, error) {
 		m:         m,
 		peerTable: peerTable{m: m, peers: map[uint64]*peer{}},
 		ledSince:  o.Now(),
-		promoteAt: map[uint64]uint64{},
 		health:    health{asked: map[uint64]int64{}},
 	}
 	log, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)

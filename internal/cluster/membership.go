@@ -194,15 +194,13 @@ func (r *raftLoop) manage() {
 		r.watchSnapshots(&s)
 	} else {
 		for _, p := range r.peers {
-			p.goalSince, p.late = 0, false
+			p.goalSince, p.reached, p.late = 0, false, false
 		}
 	}
-	if r.core.Lead().Epoch == 0 {
-		clear(r.promoteAt)
-		return
+	if r.core.Lead().Epoch != 0 {
+		r.promote(&s)
+		r.recordPeers()
 	}
-	r.promote(s.GetCommit())
-	r.recordPeers()
 }
 
 // findLags sets minMatch and minReachable.
@@ -232,23 +230,17 @@ func (p *peer) follow(match, commit uint64, now int64) {
 	case p.goalSince == 0:
 		p.goal, p.goalSince = commit, now-catchUpTime+firstGoalTime
 	case match >= p.goal:
-		p.goal, p.goalSince, p.late = commit, now, false
+		p.goal, p.goalSince, p.reached, p.late = commit, now, true, false
 	case now-p.goalSince > catchUpTime:
 		p.late = true
 	}
 }
 
 // promote makes a learner a voter when it has all entries that were committed when it
-// joined.
-func (r *raftLoop) promote(commit uint64) {
-	s := r.core.Status()
+// joined, or when this member became the leader.
+func (r *raftLoop) promote(s *raft.Status) {
 	for id := range s.Config.Learners {
-		goal, ok := r.promoteAt[id]
-		if !ok {
-			goal = commit
-			r.promoteAt[id] = goal
-		}
-		if s.Progress[id].Match < goal || !r.isReachable(id) {
+		if !r.peer(id).reached || !r.isReachable(id) {
 			continue
 		}
 		if err := r.makeVoter(id); err != nil {

@@ -28,16 +28,13 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	for {
 		watch := m.Watch()
 		switch lead := m.Lead(); {
-		case lead.Term > term && lead.Leader != 0:
-			if lead.Leader != to && (!anybody || lead.Leader == m.opt.Self.ID) {
-				if lead.Leader == m.opt.Self.ID {
-					return fmt.Errorf("%w by member %d", ErrDeclined, to)
-				}
-				return fmt.Errorf("cluster: member %d was elected instead of member %d", lead.Leader, to)
-			}
-			return nil
-		case lead.Term == term && lead.Epoch > 0:
+		case lead.Epoch > 0:
 			return fmt.Errorf("%w by member %d", ErrDeclined, to)
+		case lead.Term == term || lead.Leader == 0 || lead.Leader == m.opt.Self.ID:
+		case anybody || lead.Leader == to:
+			return nil
+		default:
+			return fmt.Errorf("cluster: member %d was elected instead of member %d", lead.Leader, to)
 		}
 		if err := m.pause(ctx, watch); err != nil {
 			return err
