@@ -60,7 +60,7 @@ func (r *request) pauseTube(in *admin.PauseTube) (none admin.None, err error) {
 func (r *request) resumeTube(*admin.OfTube) (none admin.None, err error) {
 	still := false
 	err = r.onTube(func(e *engine.Engine, now int64) engine.Outcome {
-		o := e.Resume(now, []byte(r.tube))
+		o := e.Pause(now, []byte(r.tube), 0)
 		st, _ := e.TubeStats(now, []byte(r.tube))
 		still = o == engine.OK && st.Pause > 0
 		return o

@@ -147,31 +147,6 @@ func TestSweepOfNothing(t *testing.T) {
 	}
 }
 
-// A pause that Resume ends is not counted as a pause-tube command.
-func TestResume(t *testing.T) {
-	e := New(Options{Logged: true})
-	if o := e.Resume(0, []byte("none")); o != NotFound {
-		t.Errorf("of no tube: %v", o)
-	}
-	if o := e.Resume(0, []byte(DefaultTube)); o != OK || e.Promises() != 0 {
-		t.Errorf("resume of a tube without a pause: %v, %d changes", o, e.Promises())
-	}
-	s := e.Open(nil)
-	e.Put(0, s, Spec{TTR: 1}, nil)
-	e.Pause(0, []byte(DefaultTube), 9)
-	mustReserve(t, e, 0, s, 0, TimedOut)
-	if o := e.Resume(0, []byte(DefaultTube)); o != OK {
-		t.Errorf("of a tube that is paused: %v", o)
-	}
-	if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Pauses != 1 || st.Pause != 0 {
-		t.Errorf("after it: %+v", st)
-	}
-	mustReserve(t, e, 0, s, 0, OK)
-	if changes := e.TakeChanges(); len(changes) != 3 || changes[2].Kind != TubePaused || changes[2].Delay != 0 {
-		t.Errorf("changes are %+v", changes)
-	}
-}
-
 // In one turn, a move logs a limited number of bytes, even if the jobs are large. The
 // remaining jobs wait until these bytes are durable. Small jobs need no additional turns.
 func TestMoveLogsLittleInATurn(t *testing.T) {

@@ -231,30 +231,10 @@ func (e *Engine) Pause(now int64, name []byte, seconds uint32) Outcome {
 	if t == nil {
 		return NotFound
 	}
-	o := e.setPause(now, t, seconds)
-	if o == OK {
-		t.cmdPause++
-	}
-	return o
-}
-
-// Resume ends the pause of a tube, if there is one.
-func (e *Engine) Resume(now int64, name []byte) Outcome {
-	t := e.byName[string(name)]
-	if t == nil {
-		return NotFound
-	}
-	if !t.paused {
-		return OK
-	}
-	return e.setPause(now, t, 0)
-}
-
-// setPause starts or ends a pause.
-func (e *Engine) setPause(now int64, t *tube, seconds uint32) Outcome {
 	if o := e.admit(TubePaused, t, 0); o != OK {
 		return o
 	}
+	t.cmdPause++
 	e.pause(t, now+int64(seconds)*second, seconds)
 	e.emit(pauseOf(t))
 	if seconds == 0 {
