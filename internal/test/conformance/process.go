@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"net"
 	"os/exec"
 	"syscall"
@@ -21,18 +20,27 @@ type Process struct {
 // Start implements [Server].
 func (p Process) Start(tb testing.TB, args []string) Instance {
 	tb.Helper()
-	// If a port cannot be reserved, another program can take it before the server binds
-	// it. The server then exits, and the next port is tried.
-	var err error
-	for range 5 {
-		var in *processInstance
-		if in, err = p.start(args); err == nil {
-			tb.Cleanup(in.stop)
+	port, err := freeport.Reserve()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer port.Release()
+	argv := []string{"-l", "127.0.0.1", "-p", port.String()}
+	argv = append(append(argv, p.Args...), args...)
+	cmd, err := exectest.Start(exec.Command(p.Path, argv...)) // #nosec G204 -- the server under test
+	if err != nil {
+		tb.Fatal(err)
+	}
+	in := &processInstance{addr: net.JoinHostPort("127.0.0.1", port.String()), Process: cmd}
+	tb.Cleanup(in.stop)
+	for end := time.Now().Add(exectest.Patience); ; time.Sleep(10 * time.Millisecond) {
+		if in.first, err = net.Dial("tcp", in.addr); err == nil {
 			return in
 		}
+		if !in.Alive() || time.Now().After(end) {
+			tb.Fatalf("%s does not accept connections: %v\n%s", p.Path, err, &in.Log)
+		}
 	}
-	tb.Fatal(err)
-	return nil
 }
 
 // Beanstalkd starts the real server and returns its address. It skips the test if
@@ -49,43 +57,10 @@ func Beanstalkd(tb testing.TB) (addr string) {
 	return in.addr
 }
 
-// A server can take up to two minutes to start on a busy machine.
-const (
-	startPoll  = 10 * time.Millisecond
-	startPolls = 12_000
-)
-
 type processInstance struct {
 	addr string
 	*exectest.Process
 	first net.Conn // the connection that proved that the server is running; the first Dial returns it
-}
-
-func (p Process) start(args []string) (*processInstance, error) {
-	port, err := freeport.Reserve()
-	if err != nil {
-		return nil, err
-	}
-	defer port.Release()
-	argv := []string{"-l", "127.0.0.1", "-p", port.String()}
-	argv = append(append(argv, p.Args...), args...)
-	cmd, err := exectest.Start(exec.Command(p.Path, argv...)) // #nosec G204 -- the server under test
-	if err != nil {
-		return nil, err
-	}
-	in := &processInstance{addr: net.JoinHostPort("127.0.0.1", port.String()), Process: cmd}
-	for range startPolls {
-		if in.first, err = net.Dial("tcp", in.addr); err == nil {
-			return in, nil
-		}
-		select {
-		case <-in.Exited:
-			return nil, fmt.Errorf("%s exited: %v\n%s", p.Path, in.Cmd.ProcessState, &in.Log)
-		case <-time.After(startPoll):
-		}
-	}
-	in.stop()
-	return nil, fmt.Errorf("%s does not accept connections\n%s", p.Path, &in.Log)
 }
 
 // The first Dial returns the connection of the start, so that total-connections counts
