@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 //	server NAME -fds N ...          the same, with N listening sockets passed as systemd does
 //	talk ADDR LINE...               send the lines, then quit; the replies are the stdout
 //	worker ADDR LINE...             send the lines and stay connected, without reading
-//	flood ADDR                      request far more than fits in a socket, and read only the beginning of the reply
+//	flood ADDR                      request far more than fits in a socket, and read only the start of the reply
 //	fetch NAME STATUS PATH [TOKEN]  get a path of a server's admin API, and check the status
 //	recipes NAME JOURNAL FILE CHAPTER
 //	                                run the commands in a chapter of a page, which must succeed
@@ -195,7 +195,7 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 
 // slowLines matches log lines of a start on a slow machine: one per second while it reads
 // a journal, and the duration of slow syncs.
-var slowLines = regexp.MustCompile(`(?m)^time=\S+ level=(INFO msg="reading the journal"|WARN msg="a sync of the journal (took long|is under way: clients wait for their replies)") .*\n`)
+var slowLines = regexp.MustCompile(`(?m)^time=\S+ level=(INFO msg="reading the journal"|WARN msg="a sync of the journal (was slow|is under way: clients wait for their replies)") .*\n`)
 
 func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {

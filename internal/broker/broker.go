@@ -338,7 +338,7 @@ func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
 // replace implements Replace, within a turn.
 func (b *Broker) replace(next func(old *engine.Engine) *engine.Engine) {
 	if !b.deposed.Load() && b.decides() {
-		panic("broker: the engine that is to be replaced decides")
+		panic("broker: Replace of an engine that can make changes")
 	}
 	settings := b.eng.Settings()
 	b.eng = next(b.giveUp()) // next can read a journal

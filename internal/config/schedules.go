@@ -44,7 +44,7 @@ func (opt *Options) Schedules() (map[string]string, error) {
 			return nil, wrong(err)
 		}
 		if all[name] != "" {
-			return nil, wrong(fmt.Errorf("there is another schedule of this name"))
+			return nil, wrong(fmt.Errorf("there is another schedule with this name"))
 		}
 		all[name] = schedule.Text(settings)
 	}

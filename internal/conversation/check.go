@@ -27,7 +27,7 @@ func (c *Conversation) Check() error {
 	case Waiting:
 		assert(c.wait.phase == waiting, "V2: waiting for no reserve")
 	}
-	assert(c.wait.phase == noWait || c.long.command == nil, "V2: a reserve waits after a command that goes on")
+	assert(c.wait.phase == noWait || c.long.command == nil, "V2: a reserve waits after an incomplete command")
 	assert(c.wait.phase != noWait || len(c.wait.answer.bytes) == 0 && c.wait.answer.rest == nil, "V3: an answer, but no wait")
 	assert(c.closing.phase != over || c.in.empty() || c.sess != nil, "V4: there is input after the end of the session")
 	assert(!c.in.more || !c.in.empty() || c.state == Leaving, "V4: commands in no input")
@@ -36,7 +36,7 @@ func (c *Conversation) Check() error {
 		assert(c.out.bytes == nil && cap(c.wait.answer.bytes) <= keptAnswer, "V5: idle, with buffers for replies of %d and %d bytes", cap(c.out.bytes), cap(c.wait.answer.bytes))
 	}
 	if r := c.out.rest; r != nil && c.state != Leaving {
-		assert(len(r.body) > 0 || r.next <= r.names.Len(), "V6: a reply goes on that is over")
+		assert(len(r.body) > 0 || r.next <= r.names.Len(), "V6: a complete reply continues")
 	}
 	switch c.state {
 	case Lingering, Closed:

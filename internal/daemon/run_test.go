@@ -303,14 +303,14 @@ func TestSlow(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		if told {
-			p.await(`level=WARN msg="a turn took long" took=[0-9.]+[mnµ]?s requests=1 commands=[0-9]+ executing=.* writing=.* housekeeping=`)
-			p.await(`level=WARN msg="a sync of the journal took long" took=`)
+			p.await(`level=WARN msg="a turn was slow" took=[0-9.]+[mnµ]?s requests=1 commands=[0-9]+ executing=.* writing=.* housekeeping=`)
+			p.await(`level=WARN msg="a sync of the journal was slow" took=`)
 			continue
 		}
 		if err := p.stop(); err != nil {
 			t.Error(err)
 		}
-		if text, _ := p.logged(); strings.Contains(text, "took long") {
+		if text, _ := p.logged(); strings.Contains(text, "was slow") {
 			t.Error(text)
 		}
 	}

@@ -49,7 +49,7 @@ func (s *syncs) SyncEnds(at int64) {
 	s.underWay = slices.Delete(s.underWay, i, i+1)
 	s.mu.Unlock()
 	if s.slow > 0 && took >= int64(s.slow) {
-		s.over.Warn("a sync of the journal took long", "took", time.Duration(took))
+		s.over.Warn("a sync of the journal was slow", "took", time.Duration(took))
 	}
 }
 

@@ -17,7 +17,7 @@ func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
 	}
 	lines := ratelog.New(log, 1, 1)
 	return func(t broker.Turn) {
-		lines.Warn("a turn took long", "took", t.Took, "requests", t.Requests, "commands", t.Commands,
+		lines.Warn("a turn was slow", "took", t.Took, "requests", t.Requests, "commands", t.Commands,
 			"executing", t.Executing, "writing", t.Writing, "housekeeping", t.Housekeeping)
 	}
 }

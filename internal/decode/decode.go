@@ -213,7 +213,7 @@ func cut(body []byte, most int) (text, note string) {
 		for most > 0 && !utf8.RuneStart(body[most]) {
 			most--
 		}
-		return string(body[:most]), "only the beginning is shown"
+		return string(body[:most]), "only the start is shown"
 	}
 	return string(body), ""
 }

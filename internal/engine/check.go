@@ -40,7 +40,7 @@ func (e *Engine) Check() error {
 	c.origins()
 	c.failures()
 	c.keys()
-	c.assert(e.staleSweep.tubes == c.stales && (e.staleSweep.due != Never || c.stales == 0), "I26: the policies of %d tubes make jobs stale, counted are %d; a look at all is due at %d", c.stales, e.staleSweep.tubes, e.staleSweep.due)
+	c.assert(e.staleSweep.tubes == c.stales && (e.staleSweep.due != Never || c.stales == 0), "I26: the policies of %d tubes make jobs stale, but %d are counted; the next pass is due at %d", c.stales, e.staleSweep.tubes, e.staleSweep.due)
 	return errors.Join(c.broken...)
 }
 
@@ -89,10 +89,10 @@ func (c *checker) jobs() {
 		if r := e.failureOf(i); r != nil {
 			c.memory += failureBytes + memoryOf(uint32(len(r))) - jobBytes
 		}
-		c.assert(j.state() != Reserved || cold.due >= cold.when+int64(j.ttr)*second, "I18: the TTR of job %d runs out too early", j.id)
+		c.assert(j.state() != Reserved || cold.due >= cold.when+int64(j.ttr)*second, "I18: the TTR of job %d expires too early", j.id)
 		c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id)
 	})
-	c.assert(len(c.colds) == e.jobs.coldCount, "I22: %d jobs have a cold part, counted are %d", len(c.colds), e.jobs.coldCount)
+	c.assert(len(c.colds) == e.jobs.coldCount, "I22: %d jobs have a cold part, but %d are counted", len(c.colds), e.jobs.coldCount)
 	c.assert(!c.colds[e.jobs.spareCold], "I22: the spare cold part is that of a job")
 	c.memory += int64(len(c.colds))*coldBytes + int64(e.keys.held)*keyBytes
 	c.assert(n == e.ids.n, "I11: the index counts %d jobs and has %d", e.ids.n, n)
@@ -133,7 +133,7 @@ func (c *checker) index(each func(slot)) {
 			for ; shift > r.shift; shift -= idBits {
 				number = *x.nodes.at(number).place(r.prefix<<idBits, shift) &^ isNode
 			}
-			c.assert(x.nodes.at(number) == r.node, "I11: the recent node of the ids from %d on is not node %d", r.prefix<<idBits, number)
+			c.assert(x.nodes.at(number) == r.node, "I11: the recent node of the ids starting with %d is not node %d", r.prefix<<idBits, number)
 		}
 	}
 }
@@ -166,19 +166,19 @@ func (c *checker) queue(where string, q *queue, state State, fits func(*job) boo
 	var tail *leaf
 	n, jobs := 0, &c.e.jobs
 	for p, page := range q.pages {
-		c.assert(len(page.leaves) > 0 && len(page.leaves) <= pageLeaves && (p == 0 || before.before(page.low)), "I20: %s: page %d has %d leaves, or begins before the end of the one before", where, p, len(page.leaves))
+		c.assert(len(page.leaves) > 0 && len(page.leaves) <= pageLeaves && (p == 0 || before.before(page.low)), "I20: %s: page %d has %d leaves, or starts before the end of the previous one", where, p, len(page.leaves))
 		for at, r := range page.leaves {
 			l := jobs.leaves.at(r.number)
 			tail = l
 			c.assert(p+at > 0 || l == q.head, "I19: %s: leaf %d is not the head", where, r.number)
 			c.assert(int(l.from) < len(l.entries) || q.n == 0 && len(q.pages) == 1 && len(page.leaves) == 1, "I19: %s: leaf %d of page %d is empty", where, at, p)
-			c.assert(p+at == 0 || before.before(r.low), "I20: %s: leaf %d of page %d begins before the end of the one before", where, at, p)
+			c.assert(p+at == 0 || before.before(r.low), "I20: %s: leaf %d of page %d starts before the end of the previous one", where, at, p)
 			for _, x := range l.entries[l.from:] {
 				j := jobs.at(x.slot)
 				k := jobs.keyOf(j)
 				c.assert(j.pos == r.number && x == k.entry(x.slot), "I20: %s: job %d is in leaf %d, and has pos %d, or another hint", where, j.id, r.number, j.pos)
 				c.assert(j.state() == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state())
-				c.assert(n == 0 || before.before(k) && (p+at == 0 || !k.before(r.low)), "I20: %s: job %d is not after the one before it", where, j.id)
+				c.assert(n == 0 || before.before(k) && (p+at == 0 || !k.before(r.low)), "I20: %s: job %d is not after the previous one", where, j.id)
 				if j.pri < UrgentPri {
 					urgent++
 				}
@@ -220,7 +220,7 @@ func (c *checker) tube(t *tube) {
 	c.assert(t.urgent == urgent, "I4: %s: counts %d urgent jobs, has %d", name, t.urgent, urgent)
 	c.assert(t.waiting == waiting, "I4: %s: counts %d waiting, has %d", name, t.waiting, waiting)
 	c.assert(t == e.defaultTube || t.keptByPause || t.using+t.watching+t.jobs() > 0, "I9: %s: nothing refers to it", name)
-	c.assert(e.tubes[t.num] == t && t.nameIndex < e.names.Len() && e.names.At(t.nameIndex) == t.name && e.byName[t.name] == t, "I9: %s: is not where it says", name)
+	c.assert(e.tubes[t.num] == t && t.nameIndex < e.names.Len() && e.names.At(t.nameIndex) == t.name && e.byName[t.name] == t, "I9: %s: has the wrong place", name)
 	c.assert(armed(&t.timer, t.next()), "I13: %s: its timer is too late", name)
 }
 
@@ -230,7 +230,7 @@ func (c *checker) gate(name string, t *tube) {
 	c.assert(t.gate != nil || !t.policy.gated(), "I24: %s: has no gate", name)
 	full := t.policy != nil && (t.policy.MaxReserved > 0 && t.reserved >= int(t.policy.MaxReserved) || t.policy.PausedUntil == math.MaxInt64)
 	c.assert(t.gated() || !full, "I24: %s: is open, and %d are reserved", name, t.reserved)
-	c.assert(!t.gated() || full || t.gate.opensAt != Never, "I24: %s: its gate is shut for ever", name)
+	c.assert(!t.gated() || full || t.gate.opensAt != Never, "I24: %s: its gate is shut forever", name)
 }
 
 func (c *checker) session(s *Session) {
@@ -239,7 +239,7 @@ func (c *checker) session(s *Session) {
 	c.queue(name, &s.reserved, Reserved, func(j *job) bool { return c.e.jobs.coldOf(j).holder == s.num })
 	c.held(name, s)
 	for _, w := range s.watches {
-		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)
+		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches the removed tube %q", name, w.tube.name)
 		listed := w.prev != nil || w.tube.waiters.first == w
 		c.assert(listed == s.waiting, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
 	}
@@ -253,13 +253,13 @@ func (c *checker) session(s *Session) {
 	c.sum.Waiting += count(s.waiting)
 	c.sum.Producers += count(s.producer)
 	c.sum.Workers += count(s.worker)
-	c.assert(s.use != nil && e.byName[s.use.name] == s.use, "I9: %s: uses a tube that is gone", name)
+	c.assert(s.use != nil && e.byName[s.use.name] == s.use, "I9: %s: uses a removed tube", name)
 	c.watches(name, s)
 }
 
 // watches checks that a session watches each tube only once.
 func (c *checker) watches(name string, s *Session) {
-	c.assert(len(s.watches) > 0, "I5: %s: watches nothing", name)
+	c.assert(len(s.watches) > 0, "I5: %s: watches no tube", name)
 	for i, w := range s.watches {
 		c.assert(s.indexOf(w.tube) == i, "I5: %s: watches tube %q twice", name, w.tube.name)
 	}
@@ -270,7 +270,7 @@ func (c *checker) held(name string, s *Session) {
 	n, before := 0, none
 	for i := s.held.first; i != none && n <= s.reserved.n; i = c.e.jobs.coldOf(c.e.jobs.at(i)).heldAfter {
 		j := c.e.jobs.at(i)
-		c.assert(j.state() == Reserved && c.e.jobs.held(j).holder == s.num && c.e.jobs.held(j).heldBefore == before, "I14: %s: job %d is wrongly in its list", name, j.id)
+		c.assert(j.state() == Reserved && c.e.jobs.held(j).holder == s.num && c.e.jobs.held(j).heldBefore == before, "I14: %s: job %d must not be in its list", name, j.id)
 		n, before = n+1, i
 	}
 	c.assert(n == s.reserved.n && s.held.last == before, "I14: %s: lists %d reserved jobs, has %d", name, n, s.reserved.n)
@@ -356,10 +356,10 @@ func (c *checker) keys() {
 	for b := range e.keys.n {
 		for first := *e.keys.place(b); first != none; first = e.keys.links.at(first).next {
 			hash := e.keys.links.at(first).hash
-			c.assert(hash != 0 && e.keys.bucketOf(hash) == b && *e.keys.firstOf(hash) == first, "I28: the hash %x is wrongly in bucket %d", hash, b)
+			c.assert(hash != 0 && e.keys.bucketOf(hash) == b && *e.keys.firstOf(hash) == first, "I28: the hash %x must not be in bucket %d", hash, b)
 			for before, i := none, first; i != none; before, i = i, e.keys.links.at(i).after {
 				l := e.keys.links.at(i)
-				c.assert(l.hash == hash && l.before == before && listed[i] == 0, "I28: slot %d is wrongly in the list of a key", i)
+				c.assert(l.hash == hash && l.before == before && listed[i] == 0, "I28: slot %d must not be in the list of a key", i)
 				if listed[i] != 0 {
 					return
 				}
@@ -367,7 +367,7 @@ func (c *checker) keys() {
 			}
 		}
 	}
-	c.assert(len(listed) == int(e.keys.held), "I28: %d jobs have a key, counted are %d", len(listed), e.keys.held)
+	c.assert(len(listed) == int(e.keys.held), "I28: %d jobs have a key, but %d are counted", len(listed), e.keys.held)
 	e.each(func(i slot, j *job) bool {
 		hash, t := uint32(0), e.tubeOfJob(j)
 		if t.keyed && t.policy.UniqueWhile.has(j.state()) {
@@ -386,7 +386,7 @@ func (c *checker) timers() {
 	for i, t := range c.e.timers {
 		c.assert(t.pos == i, "I13: timer %d has pos %d", i, t.pos)
 		there := t.tube != nil && c.e.tubes[t.tube.num] == t.tube || t.sess != nil && c.e.sessions[t.sess.num] == t.sess
-		c.assert(there, "I13: timer %d is of a tube or session that is gone", i)
+		c.assert(there, "I13: timer %d belongs to a removed tube or session", i)
 		c.assert(i == 0 || !t.Before(c.e.timers[(i-1)/2]), "I13: timer %d is before its parent", i)
 	}
 }

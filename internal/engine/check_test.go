@@ -132,7 +132,7 @@ func TestCheckReports(t *testing.T) {
 			e.keys.add(i, e.hashKey(work(e), nil))
 		}},
 		{"I28", "the count of keys", func(e *Engine, _ *Session) { e.keys.held++ }},
-		{"I18", "a TTR that runs out too early", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).when++ }},
+		{"I18", "a TTR that expires too early", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).when++ }},
 	}
 	seen := make(map[string]bool)
 	for _, test := range tests {

@@ -52,7 +52,7 @@ func (j *Journal) Check() error {
 	if len(j.index.inFlight.reserved) == 0 { // otherwise it depends on the size of each reservation
 		assert(st.Reserved == reserved, "J3: %d bytes are reserved, not %d", st.Reserved, reserved)
 	}
-	assert(j.files.Err() != nil || st.Room >= st.Reserved, "J3: there is room for %d bytes, and %d are reserved", st.Room, st.Reserved)
+	assert(j.files.Err() != nil || st.Room >= st.Reserved, "J3: there is space for %d bytes, but %d are reserved", st.Room, st.Reserved)
 	queued, bytes := make(map[placed]bool), int64(0)
 	for i, p := range j.persistentState.queue {
 		queued[p] = true

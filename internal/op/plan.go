@@ -98,7 +98,7 @@ func fieldOf(f reflect.StructField) Field {
 		}
 	}
 	if one.Place == "" {
-		panic(fmt.Sprintf("op: nothing says where %s is", f.Name))
+		panic(fmt.Sprintf("op: no tag defines the place of %s", f.Name))
 	}
 	if f.Tag.Get("as") == "State" {
 		one.Enum = States

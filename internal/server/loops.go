@@ -50,7 +50,7 @@ func (ls *loops) check() error {
 			assert(s.State() != conversation.Writing || s.interest.Has(epoll.Writable), "L1: a writing socket waits for %#x", s.interest)
 		}
 		for i, s := range l.timers {
-			assert(s.timer.index == i+1 && l.clients.all[s.index] == s, "L3: a socket that is %v is at %d of the timers, and thinks at %d", s.State(), i+1, s.timer.index)
+			assert(s.timer.index == i+1 && l.clients.all[s.index] == s, "L3: a socket that is %v is timer %d, but has the index %d", s.State(), i+1, s.timer.index)
 		}
 		assert(open == l.clients.taken(), "L1: %d sockets are open, %d counted", open, l.clients.taken())
 		assert(l.syncing <= l.unsettled, "L2: %d batches are being synced, of %d", l.syncing, l.unsettled)

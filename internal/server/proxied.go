@@ -157,7 +157,7 @@ func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
 func (s *Server) identify(c *socket, v *proxiedClient, identity string) error {
 	id, known := s.access.ByName(identity)
 	if !known && identity != "" {
-		return &rejection{"unknown identity at the leader: " + identity}
+		return &rejection{"the leader has no such identity: " + identity}
 	}
 	s.admit(&c.Conversation, v.terms(), id, known)
 	return nil

@@ -252,8 +252,8 @@ func (s *Server) SetDraining(on bool) bool {
 
 // The reasons for which the server ends connections.
 var (
-	errAborted   = errors.New("the server stops, and has no more time")
-	errDismissed = errors.New("a manager has closed it")
+	errAborted   = errors.New("the shutdown exceeded its time limit")
+	errDismissed = errors.New("an operator has closed it")
 )
 
 // now returns the time on the clock of the connections' limits: ns since the server was

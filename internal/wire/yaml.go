@@ -168,7 +168,7 @@ func ParseList(data []byte) ([]string, error) {
 func parseLines(data []byte, parse func(line []byte) bool) error {
 	rest, ok := bytes.CutPrefix(data, []byte(yamlStart))
 	if !ok {
-		return fmt.Errorf("%w: data does not begin with %q", ErrReply, yamlStart)
+		return fmt.Errorf("%w: data does not start with %q", ErrReply, yamlStart)
 	}
 	for len(rest) > 0 {
 		var line []byte

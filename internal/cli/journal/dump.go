@@ -26,7 +26,7 @@ per line. Bodies are in base64. With --live, print the current jobs, in the form
 'beanpole import', and on standard error the paused tubes, policies and schedules. The command
 changes nothing. If a server uses the journal, the newest records can be missing.`
 
-const dumpExample = `  beanpole journal dump DIR | grep -w '"id":17'       what happened to a job
+const dumpExample = `  beanpole journal dump DIR | grep -w '"id":17'       the history of a job
   beanpole journal dump --live DIR | beanpole import --addr OTHER
   beanpole journal dump --live DIR | jq 'select(.tube=="mail")'`
 

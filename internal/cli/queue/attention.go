@@ -14,9 +14,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-const attentionLong = `List what an operator should look at: whether clients can use the queue, and the findings about
-the server, its cluster and its tubes, the worst first. The console, "top --admin" and the
-alerts for Prometheus have the same findings.
+const attentionLong = `Report whether clients can use the queue, and list the findings about the server, its cluster
+and its tubes, the worst first. The console, "top --admin" and the alerts for Prometheus
+have the same findings.
 
 The exit code is 1 if clients cannot use the queue, or if a finding is bad.`
 
@@ -29,7 +29,7 @@ type report struct {
 
 func newAttention() *cobra.Command {
 	s := new(session)
-	cmd := s.adminCommand("attention", "", "list what needs attention", attentionLong, func(ctx context.Context, a *admin.Client, _ []string) (err error) {
+	cmd := s.adminCommand("attention", "", "list problems that need attention", attentionLong, func(ctx context.Context, a *admin.Client, _ []string) (err error) {
 		var r report
 		if r.Ready, r.Reason, err = s.Probe(ctx, "/readyz"); err != nil {
 			return err

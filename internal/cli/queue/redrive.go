@@ -29,7 +29,7 @@ func newRedrive() *cobra.Command {
 	})
 	cmd.Example = "  beanpole redrive mail.dead\n  beanpole redrive failed --to mail --count 10"
 	fs := cmd.Flags()
-	fs.StringVar(&to, "to", "", "move all jobs to `TUBE`, whatever their origin")
+	fs.StringVar(&to, "to", "", "move all jobs to `TUBE`, regardless of their origin")
 	fs.Uint32VarP(&count, "count", "n", 0, "return at most `N` jobs; 0 is unlimited")
 	cmd.ValidArgsFunction = s.completeTubes
 	cmd.RegisterFlagCompletionFunc("to", s.completeTubes) // fails only for an undefined flag
