@@ -163,7 +163,7 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 	}
 	switch _, ofDisk := errors.AsType[syscall.Errno](err); {
 	case ofDisk, errors.Is(err, raft.ErrCompacted): // in these cases, there is a snapshot to install
-		t.m.opt.Logger.Error("cannot read the journal again; retrying, and this member takes no part until then", "err", err)
+		t.m.opt.Logger.Error("cannot read the journal again; retrying, without participating until then", "err", err)
 		return nil
 	case err != nil:
 		t.m.fail(fmt.Errorf("cluster: cannot read the journal again: %w", err))

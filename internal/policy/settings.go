@@ -83,7 +83,7 @@ var Settings = []Setting{
 		choice, [2]float64{}, []string{"delete", "bury"}, func(p *engine.Policy, v any) { p.BuryAtTTL = v.(int) == 1 }},
 	{"keep-buried", "0", "Age at which a buried job is deleted, counted from its put; 0 means never.",
 		period, [2]float64{0, 3650 * 86400}, nil, func(p *engine.Policy, v any) { p.KeepBuried = v.(int64) }},
-	{"paused", "no", "Whether the tube is paused, or the end of the pause.",
+	{"paused", "no", "Pause of the tube: permanent, none, or until a time.",
 		until, [2]float64{}, []string{"no", "yes"}, func(p *engine.Policy, v any) { p.PausedUntil = v.(int64) }},
 	{"max-reserved", "0", "Maximum number of jobs reserved at the same time; 0 means no limit.",
 		count, [2]float64{1, 1000000}, nil, func(p *engine.Policy, v any) { p.MaxReserved = v.(uint32) }},
