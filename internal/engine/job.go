@@ -13,19 +13,9 @@ const (
 )
 
 // String returns the state as in stats-job.
-func (s State) String() string {
-	switch s {
-	case Ready:
-		return "ready"
-	case Reserved:
-		return "reserved"
-	case Delayed:
-		return "delayed"
-	case Buried:
-		return "buried"
-	}
-	return "invalid"
-}
+func (s State) String() string { return stateWords[s] }
+
+var stateWords = [...]string{"", Ready: "ready", Reserved: "reserved", Delayed: "delayed", Buried: "buried"}
 
 // UrgentPri is the priority below which a ready job is urgent.
 const UrgentPri = 1024

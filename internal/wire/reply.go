@@ -102,12 +102,7 @@ const (
 )
 
 // String returns the word as sent.
-func (w Word) String() string {
-	if w == 0 || w >= numWords {
-		return "none"
-	}
-	return replies[w].word
-}
+func (w Word) String() string { return replies[w].word }
 
 // AppendWord appends a reply that consists of one word.
 func AppendWord(dst []byte, w Word) []byte { return append(dst, lines[w]...) }

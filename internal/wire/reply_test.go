@@ -147,12 +147,6 @@ func TestParseReplyErrors(t *testing.T) {
 	}
 }
 
-func TestWordString(t *testing.T) {
-	if Word(0).String() != "none" || numWords.String() != "none" || None.Word() != 0 {
-		t.Error(Word(0), numWords, None.Word())
-	}
-}
-
 // Append functions keep the existing bytes of the buffer, even if they write the line of
 // a reply after its data.
 func TestAppendAppends(t *testing.T) {

@@ -14,12 +14,7 @@ const (
 var stateWords = [...]string{StateReady: "ready", StateReserved: "reserved", StateDelayed: "delayed", StateBuried: "buried"}
 
 // String returns the word for the state, as in stats-job. It is empty for AnyState.
-func (s State) String() string {
-	if int(s) >= len(stateWords) {
-		return "invalid"
-	}
-	return stateWords[s]
-}
+func (s State) String() string { return stateWords[s] }
 
 // ParseState returns the state for a word.
 func ParseState(word string) (s State, ok bool) {

@@ -60,7 +60,7 @@ var commands = [NumOps]struct {
 	need    rights.Need  // rights that a client needs
 	repeat  bool         // see Repeatable
 }{
-	Unknown:          {need: rights.Free},
+	Unknown:          {verb: "unknown", need: rights.Free},
 	Put:              {"put ", args(argPri, argDelay, argTTR, argSize), "cmd-put", rights.Put.On(rights.TubeInUse), once},
 	Peek:             {"peek ", args(argID), "cmd-peek", rights.Peek.On(rights.TubeOfJob), again},
 	PeekReady:        {"peek-ready", args(), "cmd-peek-ready", rights.Peek.On(rights.TubeInUse), again},
@@ -147,20 +147,10 @@ func args(a ...arg) (row [maxArgs]arg) {
 }
 
 // String returns the verb.
-func (o Op) String() string {
-	if o == Unknown || o >= NumOps {
-		return "unknown"
-	}
-	return strings.TrimSuffix(commands[o].verb, " ")
-}
+func (o Op) String() string { return strings.TrimSuffix(commands[o].verb, " ") }
 
 // Counter returns the key of the command's counter in stats, or "" if there is none.
-func (o Op) Counter() string {
-	if o >= NumOps {
-		return ""
-	}
-	return commands[o].counter
-}
+func (o Op) Counter() string { return commands[o].counter }
 
 // Need returns the rights that a client needs for the command.
 func (o Op) Need() rights.Need { return commands[o].need }
