@@ -21,7 +21,6 @@ type editView struct {
 	Text, As string // the text in the form, and its format
 	Was      string // hash of the body for which the form was created
 	Problem  string
-	Most     int // maximum size of a body
 }
 
 func editPage(r *request) (*page, error) {
@@ -51,9 +50,6 @@ func editPage(r *request) (*page, error) {
 	}
 	sum := sha256.Sum256(body)
 	v.Was = base64.RawURLEncoding.EncodeToString(sum[:])
-	if st, err := r.api().GetStats(r.Context()); err == nil {
-		v.Most, p.Server = st.MaxJobSize, &st
-	}
 	return p, nil
 }
 
@@ -66,7 +62,9 @@ func edit(r *request) (*page, error) {
 	v, form := p.Data.(*editView), r.PostForm
 	body, err := v.edited(form)
 	if err == nil {
-		err = r.setBody(v.ID, body)
+		var changed admin.Job
+		changed.SetBody(body)
+		err = r.api().ChangeJob(r.Context(), &admin.ChangeJob{OfJob: admin.OfJob{Job: v.ID}, Body: changed.Body, BodyBase64: changed.BodyBase64})
 	}
 	if err != nil {
 		v.Problem, v.Text, p.status = inWords(err), form.Get("text"), http.StatusUnprocessableEntity
@@ -118,11 +116,4 @@ func notJSON(text string) string {
 		return fmt.Sprintf("not JSON: line %d, column %d: %s", line, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]), why)
 	}
 	return "not JSON: " + why
-}
-
-// setBody changes the body of a job.
-func (r *request) setBody(id uint64, body []byte) error {
-	var j admin.Job
-	j.SetBody(body)
-	return r.api().ChangeJob(r.Context(), &admin.ChangeJob{OfJob: admin.OfJob{Job: id}, Body: j.Body, BodyBase64: j.BodyBase64})
 }

@@ -127,18 +127,6 @@ func rate(v float64) string {
 	return num(int64(v))
 }
 
-// roughly formats a number for a caption of a chart. The text is short, so that captions
-// do not wrap and move the page.
-func roughly(v float64) string {
-	switch {
-	case v < 1e5:
-		return num(int64(v))
-	case v < 1e6:
-		return num(int64(v/1e3)) + thinSpace + "k"
-	}
-	return shortNumber(math.Floor(v/1e5)/10) + thinSpace + "M"
-}
-
 // meanText formats the mean of durations.
 func meanText(count uint64, seconds float64) string {
 	if count == 0 {

@@ -93,14 +93,15 @@ func historyCharts(h, lately *admin.History, s *span) []chart {
 		return chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, 1)}
 	}
 	long := func(v float64) string { return duration(v) }
+	amount := func(v float64) string { return num(int64(v)) }
 	all := []chart{
 		a.chart("flow", "Jobs "+s.unit, rate, line("put", "put", "plain"), line("done", "done", "accent")),
 		a.chart("trouble", "Failures "+s.unit, rate, line("failed", "failed", "buried"), line("timeouts", "timed out", "warned"), line("retried", "retried", "plain")),
-		a.chart("jobs", "Jobs", roughly, level("ready", "ready", "ready"), level("reserved", "reserved", "reserved"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
+		a.chart("jobs", "Jobs", amount, level("ready", "ready", "ready"), level("reserved", "reserved", "reserved"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
 		a.chart("oldest", "Oldest ready", long, level("oldest_ready", "time", "plain")),
 		a.chart("wait", "Wait time", long, mean("wait_p50", "median", "plain"), mean("wait_p95", "95 %", "accent")),
 		a.chart("run", "Run time", long, mean("run_p50", "median", "plain"), mean("run_p95", "95 %", "accent")),
-		a.chart("clients", "Connections", roughly, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
+		a.chart("clients", "Connections", amount, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
 		a.chart("refused", "Refusals "+s.unit, rate, line("refused", "refused", "warned")),
 	}
 	all[1].First = a.firstFailure(h)

@@ -277,15 +277,6 @@ func TestDisasterInWords(t *testing.T) {
 	}
 }
 
-// Numbers next to a chart are short.
-func TestRoughly(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 99_999: "99\u202f999", 100_000: "100\u202fk", 999_999: "999\u202fk", 1_000_000: "1\u202fM", 1_290_000: "1.2\u202fM", 123_456_789: "123\u202fM"} {
-		if got := roughly(v); got != want {
-			t.Errorf("%v: %s, want %s", v, got, want)
-		}
-	}
-}
-
 // The live values include a failing journal and draining, because a reload of the rows
 // does not reload the head.
 func TestLiveHead(t *testing.T) {

@@ -180,7 +180,7 @@ func (r *request) serverRows(own serverRow, me *admin.Me) (l list) {
 		if i > 0 {
 			var more <-chan singleflight.Result
 			if row, more = r.summary(s); more != nil {
-				r.wait(func() {
+				(&access.Caller{Idle: r.idle}).Wait(func() { // other pages can be rendered
 					select {
 					case one := <-more:
 						row = one.Val.(serverRow)
@@ -192,10 +192,4 @@ func (r *request) serverRows(own serverRow, me *admin.Me) (l list) {
 		row.addTo(&l, s)
 	}
 	return l
-}
-
-// wait runs a function that waits for other servers.
-func (r *request) wait(wait func()) {
-	caller := access.Caller{Idle: r.idle}
-	caller.Wait(wait)
 }
