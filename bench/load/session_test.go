@@ -44,7 +44,7 @@ func (t *table) round(now int64, ph phase, n int) error {
 	return nil
 }
 
-func TestSessionTakesBytesInAnyPieces(t *testing.T) {
+func TestSessionAcceptsAnyPieces(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 17, 1000} {
 		tb := newTable(Options{InFlight: 5, Ops: 50, BodySize: 10_000})
 		rounds := 0

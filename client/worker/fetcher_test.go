@@ -145,7 +145,7 @@ func (b *bench) srvReady() uint64 {
 
 // A long job does not block the slots of other jobs, and a single new job goes to a free
 // slot at once. The worker keeps touching the long job.
-func TestLongJobBesideOthers(t *testing.T) {
+func TestLongJobAmongOthers(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var handled atomic.Int32
 		stop := b.run(func(_ context.Context, job *worker.Job) error {

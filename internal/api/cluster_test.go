@@ -147,7 +147,7 @@ func TestChangeAwaitsLeader(t *testing.T) {
 
 // A follower forwards a whole file of jobs, even if the length is unknown, as it is in
 // requests from the console.
-func TestLeaderTakesFile(t *testing.T) {
+func TestLeaderReceivesFile(t *testing.T) {
 	leader := start(t, Options{
 		Leader:         func() (http.RoundTripper, error) { return nil, nil },
 		IdentifyByName: func(string, netip.Addr) (*access.Identity, bool) { return new(access.Control).ByName("") },

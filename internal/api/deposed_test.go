@@ -46,7 +46,7 @@ func startActive(t *testing.T) (*rig, *epochLog) {
 
 // A deposed server without a new engine does not answer from its old engine, and reports
 // no change as done.
-func TestNothingIsKnownWhileDeposed(t *testing.T) {
+func TestDeposedAnswersNoRequest(t *testing.T) {
 	r, log := startActive(t)
 	r.sampleTubes(t.Context(), 1)
 	log.over.Store(true)

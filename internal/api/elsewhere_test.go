@@ -89,7 +89,7 @@ func TestElsewhereRights(t *testing.T) {
 }
 
 // After a server did not answer, the next request to it fails at once.
-func TestElsewhereAway(t *testing.T) {
+func TestElsewhereUnreachable(t *testing.T) {
 	r := start(t, Options{})
 	o := &other{err: errors.New("no route to host")}
 	h := r.elsewhere("far", false, o)

@@ -115,7 +115,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 }
 
 // Promise 6 holds even if the clock stands still, or if a request has many commands.
-func TestTimeGoesOn(t *testing.T) {
+func TestTimeAdvances(t *testing.T) {
 	e := engine.New(engine.Options{})
 	b := New(e, Options{Now: func() int64 { return 7 }})
 	defer b.Close()

@@ -217,7 +217,7 @@ func TestReplaceSettlesTurns(t *testing.T) {
 }
 
 // A deposed server executes no commands and fires no timers.
-func TestNothingIsExecutedWhileDeposed(t *testing.T) {
+func TestDeposedExecutesNoCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2))}
 		b := New(log.elect(nil), Options{Log: log})

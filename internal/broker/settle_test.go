@@ -136,7 +136,7 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 
 // If a turn without changes starts while earlier turns notify their waiters, it waits for
 // them and then notifies its own waiters.
-func TestTurnWhileOthersAreTold(t *testing.T) {
+func TestTurnWhileOthersNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(t, newFakeLog())
 		telling, goOn := make(chan bool), make(chan bool)

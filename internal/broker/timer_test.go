@@ -190,7 +190,7 @@ func TestTickInPieces(t *testing.T) {
 
 // If a turn leaves due events, it notifies the callback, which runs the remaining turns.
 // If the callback runs none, the broker runs them.
-func TestTellMoreDue(t *testing.T) {
+func TestNotifyMoreDue(t *testing.T) {
 	for _, helps := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			const jobs = 10000 // several times the limit of one Tick

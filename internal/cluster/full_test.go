@@ -65,7 +65,7 @@ func TestLogFillsDisk(t *testing.T) {
 
 // A leader whose journal has no room for jobs cuts the log even if an absent member still
 // needs it: the log occupies the space that the journal needs.
-func TestLogMakesWayForJournal(t *testing.T) {
+func TestLogYieldsSpaceToJournal(t *testing.T) {
 	set := func(sim *simulation) {
 		sim.small()
 		sim.opt.Keep, sim.opt.Log.SegmentSize = 2<<20, 256<<10 // so that it does not soon need another one
@@ -105,7 +105,7 @@ func TestLogMakesWayForJournal(t *testing.T) {
 
 // makeRoom cuts the log before the first role change that is not recorded yet. A later
 // cut would lose the change in a crash.
-func TestRoomIsNotMadeOfRoles(t *testing.T) {
+func TestMakeRoomKeepsRoles(t *testing.T) {
 	log, err := raftlog.Open(memfs.New(), "/", raftlog.Options{SegmentSize: 4096})
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func TestEndWhileFailing(t *testing.T) {
 
 // After a fatal reason has stopped a member, the disk writes nothing more of the same
 // batch, and delivers no responses for it.
-func TestNothingAfterVerdict(t *testing.T) {
+func TestNoMessageAfterVerdict(t *testing.T) {
 	for _, stop := range []func(d *disk){(*disk).leave, func(d *disk) { d.stopWith("a test") }} {
 		ctx, end := context.WithCancel(t.Context())
 		d, log := diskOn(ctx, t, memfs.New())

@@ -176,7 +176,7 @@ func TestCrashWhileInstalling(t *testing.T) {
 }
 
 // A running member continues an installation when its disk works again.
-func TestInstallIsTriedAgain(t *testing.T) {
+func TestInstallIsRetried(t *testing.T) {
 	for n := 1; ; n++ {
 		l := newLagging(t)
 		fs := faultfs.New(l.disk, faultfs.Fault{Op: faultfs.Change, N: n})

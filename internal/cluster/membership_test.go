@@ -76,7 +76,7 @@ func TestTransfer(t *testing.T) {
 
 // A transfer to an unreachable member fails after an election timeout, and the leader
 // keeps the leadership.
-func TestTransferToNobody(t *testing.T) {
+func TestTransferToUnreachable(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
 		sim.part(sim.nodes[2])

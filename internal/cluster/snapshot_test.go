@@ -113,7 +113,7 @@ func (sim *simulation) single(m *node, jobs int) {
 
 // If a leader whose log is cut has only an old acknowledgment of a member, it offers a
 // snapshot. The member lacks nothing, and informs the leader.
-func TestLacksNothing(t *testing.T) {
+func TestLacksNoEntry(t *testing.T) {
 	for _, index := range []uint64{0, 1} {
 		t.Run(fmt.Sprint(index), func(t *testing.T) {
 			inSmallSimulation(t, func(t *testing.T, sim *simulation) {

@@ -31,7 +31,7 @@ func TestChanges(t *testing.T) {
 }
 
 // The page that started a task shows the task while it runs, and updates live.
-func TestNoteGoesOn(t *testing.T) {
+func TestNoteUpdates(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil) })
 	r.follow(map[string][]string{"do": {"bury-jobs"}, "tube": {"mail"}, "state": {"ready"}})

@@ -733,7 +733,7 @@ func TestCookieNames(t *testing.T) {
 }
 
 // If a put fails, the form keeps the typed text and shows the reason.
-func TestWhatWasTyped(t *testing.T) {
+func TestTypedTextIsKept(t *testing.T) {
 	r := start(t, nil, Options{})
 	w := r.send("POST", "/console/do", url.Values{"do": {"put-job"}, "tube": {"mail"}, "body": {"my <long> body"}, "priority": {"99999999999"}, "ttr": {"7"}, "base64": {""}})
 	for _, want := range []string{"my &lt;long&gt; body", `value="99999999999"`, `value="7"`, "Priority: enter a number from 0 to 4294967295."} {

@@ -92,7 +92,7 @@ func TestFailure(t *testing.T) {
 }
 
 // The page shows each counter next to the arrow of its transition.
-func TestCountersOfTheWay(t *testing.T) {
+func TestCountersOfTransitions(t *testing.T) {
 	p := newPage("job", "Job 1", "tubes", &jobView{Job: admin.Job{State: "ready", Delay: 5, Reserves: 15, Timeouts: 1, Releases: 2, Buries: 3, Kicks: 1234}})
 	p.site, p.Me = &site{Base: Prefix}, new(admin.Me)
 	var text strings.Builder

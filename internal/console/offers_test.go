@@ -49,7 +49,7 @@ var link = regexp.MustCompile(`(?:href|formaction)="([^"]*)"`)
 
 // The console offers users only links that they can open. Rows can be selected only if
 // some action on them is permitted.
-func TestOffersOnlyWhatIsPermitted(t *testing.T) {
+func TestOffersOnlyPermittedActions(t *testing.T) {
 	r, cookies := loginAs(t, []stranger{
 		{"root", []string{"*"}, rights.All},
 		{"viewer", []string{"*"}, rights.Stats | rights.Peek},
@@ -126,7 +126,7 @@ func TestOffersOnlyWhatIsPermitted(t *testing.T) {
 }
 
 // Confirmations for jobs, tubes and actions that do not exist return 404 or 400.
-func TestConfirmOfNothing(t *testing.T) {
+func TestConfirmMissingTarget(t *testing.T) {
 	r := start(t, nil, Options{})
 	for path, want := range map[string]string{
 		"confirm?do=delete-job&job=99999999": "There is no job 99999999.", "confirm?do=clear-tube&tube=nosuch": "There is no tube nosuch",

@@ -238,7 +238,7 @@ func TestDeposed(t *testing.T) {
 
 // A kick gets one reply after any number of turns. If one of them is not durable, the
 // reply is an error.
-func TestKickGoesOn(t *testing.T) {
+func TestKickContinues(t *testing.T) {
 	for _, failing := range []error{nil, errDisk} {
 		d := newDriver(t)
 		const jobs = 2000
@@ -268,7 +268,7 @@ func TestKickGoesOn(t *testing.T) {
 }
 
 // A long list is formatted while it is written, and does not change in the meantime.
-func TestListGoesOn(t *testing.T) {
+func TestListContinues(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)
 	var want strings.Builder

@@ -23,7 +23,7 @@ func TestStates(t *testing.T) {
 
 // flush-tube and move-jobs get one reply after any number of turns. If one of them is not
 // durable, the reply is an error.
-func TestSweepsGoOn(t *testing.T) {
+func TestSweepsContinue(t *testing.T) {
 	const jobs = 2000
 	for _, tc := range []struct{ command, want, left string }{
 		{"flush-tube default", fmt.Sprint("FLUSHED ", 2*jobs), "0 ready, 0 buried"},
@@ -63,7 +63,7 @@ func TestSweepsGoOn(t *testing.T) {
 }
 
 // A long list does not depend on the log and succeeds if the log fails.
-func TestListGoesOnWithoutTheLog(t *testing.T) {
+func TestListContinuesWithoutLog(t *testing.T) {
 	d := newDriver(t)
 	s := d.eng.Open(nil)
 	for range 2000 {

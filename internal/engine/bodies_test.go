@@ -89,8 +89,8 @@ func pagesKept(pages [][]byte) int {
 	return kept
 }
 
-// TestMemoryGivenBack fills and drains an engine, and checks the remaining memory.
-func TestMemoryGivenBack(t *testing.T) {
+// TestMemoryIsReturned fills and drains an engine, and checks the remaining memory.
+func TestMemoryIsReturned(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)
 	const n = 50000

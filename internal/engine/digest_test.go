@@ -62,7 +62,7 @@ func TestDigestOfFields(t *testing.T) {
 	}
 }
 
-func TestDigestKnowsNoOrder(t *testing.T) {
+func TestDigestIgnoresOrder(t *testing.T) {
 	var all []Change
 	for id := range uint64(100) {
 		all = append(all, Change{Kind: JobPut, State: Ready, ID: id + 1, TTR: 1, Tube: "a", Body: bytes.Repeat([]byte("x"), int(id))})

@@ -150,7 +150,7 @@ func TestLimitsOfTubes(t *testing.T) {
 }
 
 // Restore ignores the limits.
-func TestRestoreKnowsNoLimits(t *testing.T) {
+func TestRestoreIgnoresLimits(t *testing.T) {
 	e := New(Options{Limits: Limits{Memory: 1, Tubes: 1}})
 	e.Restore(Change{Kind: JobPut, ID: 7, State: Ready, TTR: 1, Tube: "a", Body: []byte("hello")})
 	if st := e.Stats(); st.Ready != 1 || st.Tubes != 2 || st.Bytes != 5 {

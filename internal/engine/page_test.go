@@ -75,7 +75,7 @@ func TestPage(t *testing.T) {
 
 // A reader of all pages sees each remaining job exactly once, in order, regardless of
 // changes between the turns. Only the last page is incomplete.
-func TestPagesMeanwhile(t *testing.T) {
+func TestPagesDuringChanges(t *testing.T) {
 	rng := seeded(t)
 	for _, state := range []State{Ready, Delayed, Buried, Reserved} {
 		e := New(Options{})
@@ -149,7 +149,7 @@ func TestParseCursor(t *testing.T) {
 }
 
 // A page of a missing tube is refused. An existing tube without jobs has an empty page.
-func TestPageOfNothing(t *testing.T) {
+func TestPageOfMissingTube(t *testing.T) {
 	e := New(Options{})
 	if _, o := e.BeginPage([]byte("none"), Ready, Cursor{}, 9); o != NotFound {
 		t.Errorf("of no tube: %v", o)

@@ -133,7 +133,7 @@ func (k keyed) With(pattern, settings string) Policies {
 
 // Settings that change in each turn do not delay other settings, even with many tubes or
 // jobs.
-func TestSettingsThatChangeAgainAndAgain(t *testing.T) {
+func TestSettingsThatChangeRepeatedly(t *testing.T) {
 	const n = 2000
 	e := New(Options{Policies: prefixes{}})
 	e.workLimit = 10 * tickShare * lookupWork // ten tubes per turn

@@ -6,7 +6,7 @@ import (
 
 // A sweep processes exactly the jobs that existed at its start and stayed, regardless of
 // changes between its slices.
-func TestSweepMeanwhile(t *testing.T) {
+func TestSweepDuringChanges(t *testing.T) {
 	rng := seeded(t)
 	for round := range 200 {
 		e := New(Options{})
@@ -131,7 +131,7 @@ func TestSweepRefused(t *testing.T) {
 }
 
 // A sweep of a missing tube or of an invalid state is refused.
-func TestSweepOfNothing(t *testing.T) {
+func TestSweepOfMissingTube(t *testing.T) {
 	e, _, _ := eachState(Options{}, 0)
 	for _, test := range []struct {
 		from, to string

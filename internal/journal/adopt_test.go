@@ -96,7 +96,7 @@ func interruptAdoption(t *testing.T, disk *memfs.FS) *memfs.FS {
 
 // A beanstalkd that starts after an interrupted import deletes jobs and files. These jobs
 // do not return.
-func TestAdoptAfterBeanstalkdWentOn(t *testing.T) {
+func TestAdoptAfterBeanstalkdContinued(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3)
 	fsys = interruptAdoption(t, fsys)
@@ -108,7 +108,7 @@ func TestAdoptAfterBeanstalkdWentOn(t *testing.T) {
 
 // After an interrupted import, the journal is incomplete. It is not read, and without
 // beanstalkd's files no server starts.
-func TestAdoptFilesGone(t *testing.T) {
+func TestAdoptFilesMissing(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3)
 	fsys = interruptAdoption(t, fsys)

@@ -72,7 +72,7 @@ func (b *sickBench) wantSaid(line string, times int) {
 
 // While puts are refused, the stats contain the reason. The log reports when this starts
 // and when it ends, even if there are no further puts.
-func TestHealthIsTold(t *testing.T) {
+func TestHealthIsReported(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		hinder  func(b *sickBench, on bool)
@@ -238,7 +238,7 @@ func TestStatesOnFullDisk(t *testing.T) {
 
 // The background goroutine's error disappears after its first success, even if each turn
 // gives it more work.
-func TestBackgroundWorksAgain(t *testing.T) {
+func TestBackgroundRecovers(t *testing.T) {
 	b := newSickBench(t)
 	b.tryPut(segment / 2)
 	b.log.preparer.start(func() error { return syscall.EIO })

@@ -11,7 +11,7 @@ import (
 // After a failed sync in the background, later flushes fail and changes are refused. When
 // the log has healed, it contains all appended changes, including changes that were
 // admitted before the journal noticed the failure.
-func TestSyncFailsBesideTurns(t *testing.T) {
+func TestSyncFailsDuringTurns(t *testing.T) {
 	b := newSickBench(t)
 	put := func(body string) (o engine.Outcome) {
 		_, o = b.eng.Put(0, b.s, engine.Spec{TTR: 60}, []byte(body))

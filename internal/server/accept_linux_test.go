@@ -23,7 +23,7 @@ import (
 
 // After a client has connected, every stats reply counts it, as with beanstalkd. This is
 // true for every loop, while other clients work, and while changes wait for a sync.
-func TestStatsKnowsWhoHasConnected(t *testing.T) {
+func TestStatsCountsConnectedClients(t *testing.T) {
 	t.Parallel()
 	for _, network := range []string{"tcp", "unix"} {
 		for _, loops := range []int{1, 3} {

@@ -77,7 +77,7 @@ func TestBuffersOfPendingClients(t *testing.T) {
 }
 
 // Bytes that a client has received from its leader no longer count.
-func TestProxyCountsWhatItHolds(t *testing.T) {
+func TestProxyCountsHeldBytes(t *testing.T) {
 	stream := &endlessStream{pieces: 20, held: 100_000}
 	l, clients := newProxyLoop(t, stream)
 	s := clients[0]

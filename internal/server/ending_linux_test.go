@@ -155,7 +155,7 @@ func TestRepliesBeforeHTTP(t *testing.T) {
 
 // While the server stops, a client continues to send and reads its replies slightly late.
 // It gets a reply to each executed command.
-func TestStopTellsWhatWasDone(t *testing.T) {
+func TestStopSendsAllReplies(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
 			for range 5 {

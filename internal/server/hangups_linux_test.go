@@ -41,7 +41,7 @@ func TestCloseIsNotOvertaken(t *testing.T) {
 }
 
 // A client that disconnects while it waits in a reserve gets no job.
-func TestWaitingClientIsNotGivenAJobAfterItsEnd(t *testing.T) {
+func TestClosedClientGetsNoJob(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {
 			r := start(t, Options{Loops: loops})

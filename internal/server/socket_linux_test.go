@@ -206,7 +206,7 @@ func (l *syncingLog) Sync() error {
 
 // During a sync, a loop serves other clients, whose replies wait for the next sync. A
 // reply is sent when its own sync has ended, and reports an error if the sync failed.
-func TestLoopGoesOnDuringSync(t *testing.T) {
+func TestLoopContinuesDuringSync(t *testing.T) {
 	log := newSyncingLog()
 	r := startLogged(t, Options{SlowSync: -1}, broker.Options{Log: log})
 	l := listenOn(r.tb, "tcp")

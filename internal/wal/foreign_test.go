@@ -32,7 +32,7 @@ func appendAll(t *testing.T, l *Log, records ...string) {
 
 // If another program creates a file with the name of the next segment, the log leaves
 // that file alone, and its next attempt uses another name.
-func TestFileInTheWay(t *testing.T) {
+func TestForeignNextFile(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, testOptions)
 	foreign(t, fsys, 2, "somebody's")

@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestRecognizeNothing(t *testing.T) {
+func TestRecognizeUnknown(t *testing.T) {
 	for _, line := range []string{"", "p", "put", "Put ", "list-tub", "zzz", "\xff"} {
 		if op, _ := recognize([]byte(line)); op != Unknown {
 			t.Errorf("%q is %v", line, op)

@@ -162,7 +162,7 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 // While the other side has read all data of a stream, much data of other streams waits to
 // be written. After that data is written, a loop that waits to write to the stream is
 // notified.
-func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
+func TestNotifyAfterCreditAndSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memnet.Pipe()
 		conn := &gatedConn{a, make(chan struct{}, 1)}

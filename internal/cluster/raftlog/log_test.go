@@ -263,7 +263,7 @@ func TestFailingCalls(t *testing.T) {
 
 // While the owner appends, overrides, cuts, removes segments and heals, a reader always
 // gets consecutive entries, or the error that they were cut or do not exist.
-func TestReadersBesideTheOwner(t *testing.T) {
+func TestConcurrentReaders(t *testing.T) {
 	random(t, func(t *testing.T, rng *rand.Rand) {
 		faults := faultfs.New(memfs.New())
 		p := &pair{t: t, rng: rng, fsys: faults, term: 1}

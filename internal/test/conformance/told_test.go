@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestToldIsSeen runs two clients against the real server and against ours. After one
+// TestReplyIsVisible runs two clients against the real server and against ours. After one
 // client has received a reply, or the end of its connection, the next command of the
 // other client must reflect the effect on every try.
-func TestToldIsSeen(t *testing.T) {
+func TestReplyIsVisible(t *testing.T) {
 	const tries = 200
 	theirs := func(t *testing.T) Process { // skips only this subtest if beanstalkd is missing
 		p, _ := beanstalkd(t)

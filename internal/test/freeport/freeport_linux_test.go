@@ -32,7 +32,7 @@ func TestReserve(t *testing.T) {
 }
 
 // A socket that is bound to any free port does not get a reserved one.
-func TestReservedPortsAreNotGiven(t *testing.T) {
+func TestReservedPortsAreNotAssigned(t *testing.T) {
 	const n = 400 // the kernel, with 28,000 ports, would choose one of them
 	reserved := make(map[string]bool)
 	for range n {

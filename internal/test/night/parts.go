@@ -42,7 +42,7 @@ var once = []part{
 	all("cluster", "./internal/cluster/core", "TestPlanted"),
 	all("cluster", "./internal/cluster/core", "TestPlantedSnapshots"),
 	all("cluster", "./internal/cluster/core", "TestPlantedRoles"),
-	{area: "process", name: "descriptors, memory", command: test("./internal/test/soak", "(TestDescriptors|TestMemoryComesBack)$", "-count=3")},
+	{area: "process", name: "descriptors, memory", command: test("./internal/test/soak", "(TestDescriptors|TestMemoryIsFreed)$", "-count=3")},
 	{area: "clients", name: "./client cuts", command: test("./client", "TestCut", "-seeds=20")},
 	all("console", "./internal/console", "TestNonsense"),
 	rapid("engine", "./internal/engine", "TestStateMachine"),

@@ -12,7 +12,7 @@ import (
 var testName = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
 // Each part names an existing test, because go test succeeds if no test matches -run.
-func TestPartsAreThere(t *testing.T) {
+func TestPartsExist(t *testing.T) {
 	for _, p := range slices.Concat(once, long) {
 		v := slices.Index(p.command, "-v")
 		if v < 0 {

@@ -154,7 +154,7 @@ func TestOthersFillDisk(t *testing.T) {
 
 // The journal has space for admitted jobs, even jobs larger than a segment, if other
 // programs fill the disk before the write.
-func TestAdmittedHasRoom(t *testing.T) {
+func TestAdmittedJobHasSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "", 1, journal.Options{SegmentSize: 4096})
 		w.mustBoot()

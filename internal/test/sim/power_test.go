@@ -96,7 +96,7 @@ func (w *world) bootThroughPowerCuts() {
 }
 
 // Even after cleaning has removed all records with the highest ids, new ids are higher.
-func TestIDsGoOn(t *testing.T) {
+func TestIDsContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "", 1, journal.Options{SegmentSize: 4096})
 		w.mustBoot()

@@ -146,7 +146,7 @@ func TestDescriptors(t *testing.T) {
 }
 
 // After clients have disconnected, the server frees the memory that they used.
-func TestMemoryComesBack(t *testing.T) {
+func TestMemoryIsFreed(t *testing.T) {
 	t.Parallel()
 	c := newSingle(newSoak(t))
 	p := c.members[0]

@@ -45,7 +45,7 @@ func TestSearch(t *testing.T) {
 
 // A search that stops because the server does not answer can be continued, and keeps its
 // URL.
-func TestSearchAway(t *testing.T) {
+func TestSearchUnreachable(t *testing.T) {
 	s := start(t)
 	s.fill("mail", 120_000, func(i int) string { return fmt.Sprintf(`{"n":%d}`, i) })
 	ctx := browse(t)

@@ -73,7 +73,7 @@ func TestUnknownScenario(t *testing.T) {
 
 // The driver does not count a failed command, or a command after a waiting reserve, as
 // successful.
-func TestFailuresAreNoticed(t *testing.T) {
+func TestFailuresAreDetected(t *testing.T) {
 	for name, send := range map[string]func(*client){
 		"not found": func(c *client) { c.send(wire.AppendCommand(nil, &wire.Command{Op: wire.Delete, ID: 1})) },
 		"waiting": func(c *client) {
