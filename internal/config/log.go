@@ -10,7 +10,7 @@ import (
 )
 
 // Logger returns a logger and its level, which can be changed. For journald, each line
-// has a priority, and text lines have no time.
+// has a priority.
 func (opt *Options) Logger(w io.Writer, journald bool) (*slog.Logger, *slog.LevelVar) {
 	level := &slog.LevelVar{}
 	level.Set(opt.LogLevel())
@@ -21,9 +21,6 @@ func (opt *Options) Logger(w io.Writer, journald bool) (*slog.Logger, *slog.Leve
 	if opt.jsonLog {
 		o.ReplaceAttr = named
 		return slog.New(slog.NewJSONHandler(w, o)), level
-	}
-	if journald {
-		o.ReplaceAttr = timeless
 	}
 	return slog.New(slog.NewTextHandler(w, o)), level
 }
@@ -36,14 +33,6 @@ func named(_ []string, a slog.Attr) slog.Attr {
 	}
 	if s, ok := a.Value.Any().(fmt.Stringer); ok {
 		a.Value = slog.StringValue(s.String())
-	}
-	return a
-}
-
-// timeless removes the time of a record.
-func timeless(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && a.Key == slog.TimeKey {
-		return slog.Attr{}
 	}
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -17,8 +18,8 @@ func TestLogger(t *testing.T) {
 		want     string
 	}{
 		{nil, false, `^time=\S+ level=WARN msg=m verb=put client=10.0.0.1 n=1\ntime=\S+ level=ERROR msg=e x=y\n$`},
-		{nil, true, `^<4>level=WARN msg=m verb=put client=10.0.0.1 n=1\n<3>level=ERROR msg=e x=y\n$`},
-		{[]string{"-V"}, true, `^<7>level=DEBUG msg=d\n<6>level=INFO msg=i\n<4>`},
+		{nil, true, `^<4>time=\S+ level=WARN msg=m verb=put client=10.0.0.1 n=1\n<3>time=\S+ level=ERROR msg=e x=y\n$`},
+		{[]string{"-V"}, true, `^<7>time=\S+ level=DEBUG msg=d\n<6>time=\S+ level=INFO msg=i\n<4>`},
 		{[]string{"--log-format", "json"}, false, `^\{"time":"\S+","level":"WARN","msg":"m","verb":"put","client":"10.0.0.1","n":1\}\n\{`},
 		{[]string{"--log-format", "json"}, true, `^<4>\{"time":"\S+","level":"WARN","msg":"m","verb":"put"`},
 	} {
@@ -49,11 +50,9 @@ func TestNotices(t *testing.T) {
 	var out bytes.Buffer
 	log, _ := s.Options.Logger(&out, true)
 	s.Options.LogNotices(log)
-	const want = `<4>level=WARN msg="options -c and -n have no effect: the journal is always compacted"
-<4>level=WARN msg="option -s is out of range; using the nearest size" asked=1 bytes=512
-<4>level=WARN msg="option -z is too large: the largest job is smaller" asked=5000000000 bytes=1073741824
-`
-	if out.String() != want {
-		t.Errorf("%s", &out)
+	for _, want := range []string{"options -c and -n have no effect", "option -s is out of range; using the nearest size\" asked=1 bytes=512", "option -z is too large: the largest job is smaller"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s lacks %s", &out, want)
+		}
 	}
 }

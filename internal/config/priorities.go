@@ -9,9 +9,8 @@ import (
 // describes.
 type prioritizer struct{ io.Writer }
 
-// levelOf matches the level of a line: at the start of text without times, or after the
-// time in JSON.
-var levelOf = regexp.MustCompile(`^(?:level=|\{"time":"[^"]*","level":")([A-Z]+)`)
+// levelOf matches the level of a line, after its time.
+var levelOf = regexp.MustCompile(`^(?:time=\S+ level=|\{"time":"[^"]*","level":")([A-Z]+)`)
 
 var priorities = map[string]string{"DEBUG": "<7>", "INFO": "<6>", "WARN": "<4>", "ERROR": "<3>"}
 

@@ -41,8 +41,5 @@ func TestManyClientsLeave(t *testing.T) {
 		if most.Closes > epoll.MaxEvents/maxBatchTasks*closesPerBatch {
 			t.Errorf("%d connections were closed in one iteration", most.Closes)
 		}
-		if most.Reads > hangupsPerIteration {
-			t.Errorf("%d connections were read in one iteration", most.Reads)
-		}
 	})
 }

@@ -38,11 +38,6 @@ const (
 	// disconnect at once.
 	closesPerBatch = 4
 
-	// hangupsPerIteration is the maximum number of disconnected clients that a loop
-	// handles in an iteration. The poller reports the others again, mixed with the events
-	// of live clients.
-	hangupsPerIteration = 16
-
 	// writesPerBatch is the maximum number of pieces of a long reply that a loop writes
 	// to a socket in a batch.
 	writesPerBatch = 3
@@ -126,7 +121,6 @@ type loop struct {
 	deferred []*socket     // runnable in the next iteration
 	events   []epoll.Event // not handled yet
 	written  int           // in bytes
-	hungUp   int           // number of handled clients that have hung up
 
 	// The batch being gathered. The turn borrows it.
 	batch     *batch
@@ -241,7 +235,7 @@ func (l *loop) wait() {
 // begin starts an iteration. New clients are first.
 func (l *loop) begin() {
 	l.iteration++
-	l.hungUp, l.written = 0, 0
+	l.written = 0
 	l.runnable, l.deferred = l.deferred, l.runnable
 	hungUp := len(l.events) >= epoll.MaxEvents-1 // the poller of hangups might be among the unreported events
 	accept := false
@@ -276,7 +270,7 @@ func (l *loop) gather() {
 	for len(l.events) > 0 && !l.limit.reached(l.batch, l.in) {
 		ev := l.events[0]
 		l.events = l.events[1:]
-		if s := l.clients.all[ev.Index]; s != nil && ev.Events != 0 && !l.later(s, ev.Events) {
+		if s := l.clients.all[ev.Index]; s != nil && ev.Events != 0 && !l.later(s) {
 			l.serve(s, ev.Events, false)
 		}
 	}
@@ -297,19 +291,9 @@ func (l *loop) list(s *socket) {
 }
 
 // later reports whether an event must wait for the next iteration, in which the poller
-// reports it again: because the socket was already served, or because too many clients
-// have disconnected.
-func (l *loop) later(s *socket, events epoll.Events) bool {
-	switch {
-	case s.proxy != nil, s.interest.Has(epoll.Once): // the poller will not report it again
-		return false
-	case s.iteration == l.iteration:
-		return true
-	case !events.Has(epoll.HalfClosed | epoll.HungUp), s.State() == conversation.Closed:
-		return false
-	}
-	l.hungUp++
-	return l.hungUp > hangupsPerIteration
+// reports it again, because the socket was already served.
+func (l *loop) later(s *socket) bool {
+	return s.proxy == nil && !s.interest.Has(epoll.Once) && s.iteration == l.iteration
 }
 
 // serve acts on a socket that has events or is runnable.
