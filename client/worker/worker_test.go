@@ -243,7 +243,7 @@ func (b *bench) without(verbs ...string) client.Options {
 
 // A hook can request its job's statistics while the connection deletes the job and
 // reserves the next one.
-func TestFinishAsks(t *testing.T) {
+func TestFinishRequestsStats(t *testing.T) {
 	bubble(t, func(b *bench) {
 		asked := make(chan error, 4)
 		stop := b.run(func(context.Context, *worker.Job) error { return nil }, worker.Options{Hooks: worker.Hooks{

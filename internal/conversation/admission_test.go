@@ -130,7 +130,7 @@ func TestTokenInPut(t *testing.T) {
 
 // A token in a put never becomes a job, for any identity of the client, whether or not
 // authentication is required.
-func TestTokenIsNoJob(t *testing.T) {
+func TestTokenIsNotAJob(t *testing.T) {
 	p := newAdmission(newPolicy(t, nil, "a", "b"))
 	p.TokenInPut = true
 	b, _ := p.control.Identify(access.Credentials{Token: []byte(tokenOf("b"))})

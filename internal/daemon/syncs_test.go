@@ -10,7 +10,7 @@ import (
 )
 
 // A slow sync is logged during the sync, at increasing intervals, and at its end.
-func TestSlowSyncIsLoggedWhileItLasts(t *testing.T) {
+func TestCurrentSlowSyncIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		start := time.Now()

@@ -167,7 +167,7 @@ func TestFullUntilAPutFits(t *testing.T) {
 
 // On a full disk the journal tries to create a file at intervals, not for each put, and a
 // failed attempt uses no sequence number.
-func TestFullDiskIsNotAsked(t *testing.T) {
+func TestFullDiskIsTriedRarely(t *testing.T) {
 	b := newSickBench(t)
 	b.disk.SetLimit(b.disk.Used() + 8*segment)
 	b.fill(1000)

@@ -115,7 +115,7 @@ func closedByPeer(err error) bool {
 const begun = 64 << 10
 
 // An announced length allocates no memory before the bytes arrive.
-func TestLengthIsNotBelieved(t *testing.T) {
+func TestAnnouncedLengthIsNotTrusted(t *testing.T) {
 	announced := binary.BigEndian.AppendUint32(nil, maxEntries)
 	allocated := testing.AllocsPerRun(10, func() {
 		if _, err := readFrame(bytes.NewReader(announced), maxEntries); err != io.ErrUnexpectedEOF {
