@@ -193,7 +193,7 @@ func TestPoolDefaultLimit(t *testing.T) {
 		must(t, none.Ping(t.Context()))
 		synctest.Wait()
 		if st := get(p.Stats(t.Context())); st.Connections > client.DefaultMaxIdle {
-			t.Errorf("%d connections, though MaxIdle is negative", st.Connections)
+			t.Errorf("%d connections with a negative MaxIdle", st.Connections)
 		}
 	})
 }
@@ -236,7 +236,7 @@ func TestPoolOfList(t *testing.T) {
 		err := second(p.Put(ctx, client.NewJob{}))
 		wantErr(t, err, client.ErrDisconnected)
 		if took := time.Since(began); took < client.DefaultReconnect || errors.Is(err, client.ErrOutcomeUnknown) {
-			t.Errorf("given up after %v: %v", took, err)
+			t.Errorf("failed after %v: %v", took, err)
 		}
 	})
 }

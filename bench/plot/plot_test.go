@@ -55,7 +55,7 @@ func TestCharts(t *testing.T) {
 			}
 		}
 		if got := strings.Join(elements[:4], " "); got != "svg title desc style" {
-			t.Errorf("%s begins with %s", p.name, got)
+			t.Errorf("%s starts with %s", p.name, got)
 		}
 		for _, e := range elements {
 			if !strings.Contains(" svg title desc style text tspan rect path ", " "+e+" ") {

@@ -93,7 +93,7 @@ func TestFillDisk(t *testing.T) {
 		}
 		srv.FillDisk(false)
 		if err := put(ctx, c, "", 1); err != nil {
-			t.Errorf("put after the disk has room again: %v", err)
+			t.Errorf("put after the disk has space again: %v", err)
 		}
 	})
 }

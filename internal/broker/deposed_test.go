@@ -276,7 +276,7 @@ func TestFollow(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second) // in the test's fake time; after it the delay has ended
 		if n := ready(); n != 0 {
-			t.Errorf("%d jobs are ready, though the engine follows", n)
+			t.Errorf("%d jobs are ready in an engine that follows", n)
 		}
 		applied := false
 		client := b.NewCaller(clientRequest{func(*engine.Engine, int64) { applied = true }})

@@ -80,7 +80,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("the broken key is in the log %d times:\n%s", n, &log)
 	}
 	if s.Failed() == nil {
-		t.Error("the broken key is no error")
+		t.Error("no error for the broken key")
 	}
 	ca.Issue("server", hour)
 	if got := serial(); got != "server4" || s.Failed() != nil {

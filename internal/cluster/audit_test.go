@@ -78,7 +78,7 @@ func (l *told) answered(term uint64, began, now time.Duration) {
 	case term > l.term:
 		l.term, l.termAt = term, now
 	case term < l.term && began > l.termAt:
-		l.wrong = fmt.Errorf("what was begun at %v was answered in term %d, and at %v somebody was answered in term %d", began, term, l.termAt, l.term)
+		l.wrong = fmt.Errorf("the command sent at %v was answered in term %d, and at %v a command was answered in term %d", began, term, l.termAt, l.term)
 	}
 }
 

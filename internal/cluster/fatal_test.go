@@ -20,7 +20,7 @@ func (sim *simulation) condemned(m *node, why string) {
 	m.kill(false)
 	for _, err := range []error{m.start(), func() error { _, err := Inspect(m.disk, dir); return err }()} {
 		if err == nil || !strings.Contains(err.Error(), why) {
-			sim.fatalf("member %d starts, or does not say why it does not: %v", m.id, err)
+			sim.fatalf("member %d starts, or its error has no reason: %v", m.id, err)
 		}
 	}
 	m.gone = true
@@ -98,7 +98,7 @@ func TestContradiction(t *testing.T) {
 		whole.boot()
 		sim.condemned(whole, "this member must join again: its committed entries")
 		if sim.logged("a member has committed entries that this leader lacks") == 0 {
-			t.Error("the leader does not say it")
+			t.Error("the leader does not report the conflict")
 		}
 		if s := sim.statusOf(sim.nodeOf(leader)); !s.of(whole.id).KeepCopy || s.of(away.id).KeepCopy {
 			t.Errorf("the leader's status: %+v", s)
@@ -123,7 +123,7 @@ func TestCopy(t *testing.T) {
 		for range 20 {
 			err := l.AcceptHandshake(original.id, copied.Handshake())
 			if !errors.Is(err, ErrConnected) {
-				t.Fatalf("the copy is taken in: %v", err)
+				t.Fatalf("the copy is accepted: %v", err)
 			}
 			copied.Rejected(l.opt.Self.ID, err)
 			time.Sleep(time.Second)

@@ -55,7 +55,7 @@ func TestLogFillsDisk(t *testing.T) {
 					t.Errorf("%d puts of %d were acknowledged", n, puts)
 				}
 				if n := sim.logged("of the cluster's log ahead of time"); n > 4 {
-					t.Errorf("the log says %d times that the disk is full", n)
+					t.Errorf("%d log lines about the full disk", n)
 				}
 				away.boot()
 			})

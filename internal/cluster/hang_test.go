@@ -97,7 +97,7 @@ func TestNoMessageAfterVerdict(t *testing.T) {
 		stop(d)
 		d.add(writes(after))
 		if d.write(d.waits) {
-			t.Error("the disk goes on")
+			t.Error("the disk continues")
 		}
 		if calls := d.m.mail.take(); len(calls) > 0 || log.Last().Index > 0 || ctx.Err() == nil {
 			t.Errorf("the log ends with %v, the member has ended: %v, the loop gets %d calls", log.Last(), ctx.Err(), len(calls))
@@ -128,7 +128,7 @@ func TestManyChangesPending(t *testing.T) {
 		sim.mustPut(l, 2, "without waiting for room")
 		select {
 		case <-room:
-			t.Error("clients do not wait for room")
+			t.Error("clients do not wait for space")
 		default:
 		}
 		pending(-maxPending)

@@ -22,7 +22,7 @@ func TestSettingsOutliveDeposition(t *testing.T) {
 		}()
 		time.Sleep(10 * time.Millisecond)
 		if !b.Decide((*engine.Engine).Drain) {
-			t.Error("the leader does not drain")
+			t.Error("the leader is not draining")
 		}
 		if <-refused == nil {
 			t.Fatal("a put without a majority was acknowledged")

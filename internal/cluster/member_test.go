@@ -161,11 +161,11 @@ func (sim *simulation) live(seed uint64) {
 	sim.stop()
 	sim.stop = nil
 	if sim.acknowledged() == before {
-		sim.fatalf("nothing is acknowledged though all is well")
+		sim.fatalf("no change is acknowledged in a healthy cluster")
 	}
 	sim.audit()
 	if sim.logged("this leader does not have") > 0 {
-		sim.fatalf("a leader takes a member for one that knows better")
+		sim.fatalf("a leader treats a member as more recent")
 	}
 	puts, deletes := sim.asked.Acknowledged()
 	sim.t.Logf("%d members, %d puts and %d deletes acknowledged, %d snapshots", len(sim.nodes), puts, deletes, sim.logged("the whole queue was received"))

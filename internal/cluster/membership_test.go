@@ -46,12 +46,12 @@ func TestTransfer(t *testing.T) {
 			}
 		}
 		if err := sim.leader().Transfer(t.Context(), 77); err == nil {
-			t.Error("the leadership went to somebody who is no member")
+			t.Error("the leadership went to a server that is not a member")
 		}
 		stop()
 		sim.audit()
 		if n := sim.logged("read from the journal again"); n > 0 {
-			t.Errorf("%d engines were made again, though nothing was undone", n)
+			t.Errorf("%d engines were rebuilt, although no change was undone", n)
 		}
 		kept := sim.nodes[0].digest()
 		for _, m := range sim.nodes { // an engine created from the journal is equal
@@ -67,7 +67,7 @@ func TestTransfer(t *testing.T) {
 		sim.leader().Broker().View(func(e *engine.Engine, _ int64) {
 			for c := range e.Snapshots {
 				if !sim.asked.IsPut(keyOf(c.Body)) {
-					t.Errorf("job %d is there, and was not acknowledged", c.ID)
+					t.Errorf("job %d exists, but was not acknowledged", c.ID)
 				}
 			}
 		})
@@ -120,7 +120,7 @@ func TestMembers(t *testing.T) {
 			sim.fatalf("the roles are %v after %d was removed", roles, gone.id)
 		}
 		if err := sim.leader().AcceptHandshake(gone.id, Handshake{Level: entry.Level, Number: 1}); !errors.Is(err, ErrRemoved) {
-			t.Errorf("a member that was removed is taken in: %v", err)
+			t.Errorf("a removed member is accepted: %v", err)
 		}
 		stop()
 		sim.audit()
@@ -185,7 +185,7 @@ func TestRolledBack(t *testing.T) {
 		sim.mustPut(l.member, 5, "a job")
 		time.Sleep(time.Second)
 		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrRolledBack) {
-			t.Errorf("a log that lost what it had acknowledged: %v", err)
+			t.Errorf("a log that lost acknowledged entries: %v", err)
 		}
 		m.kill(false)
 		m.boot()
@@ -222,7 +222,7 @@ func TestNoMajority(t *testing.T) {
 			t.Error("its clients were not closed")
 		}
 		if lead := l.Lead(); lead.Epoch != 0 || l.Ready() == nil {
-			t.Errorf("without a majority it says %+v, ready: %v", lead, l.Ready())
+			t.Errorf("without a majority: %+v, ready: %v", lead, l.Ready())
 		}
 		if s, err := l.Status(); err != nil || s.Quorum {
 			t.Errorf("its status: %+v, %v", s, err)
@@ -263,7 +263,7 @@ func TestFastFailover(t *testing.T) {
 			m.kill(false)
 			sim.leader()
 			if gap := time.Since(began); gap > 300*time.Millisecond {
-				t.Errorf("nobody led for %v", gap)
+				t.Errorf("no leader for %v", gap)
 			}
 			m.boot()
 		}
@@ -465,7 +465,7 @@ func TestNewcomerLeads(t *testing.T) {
 		first.kill(false)
 		away.boot()
 		if l := sim.leader(); l != joiner.member && l != away.member {
-			t.Error("somebody else leads")
+			t.Error("another member leads")
 		}
 		sim.mustPut(sim.leader(), 1, "a job")
 		first.boot()

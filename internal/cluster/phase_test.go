@@ -56,7 +56,7 @@ func TestPhases(t *testing.T) {
 				t.Errorf("%s, %s: it is %s", phaseNames[from], move.name, phaseNames[m.phase])
 			}
 			if leads := m.phase == leading; !panicked && leads != (m.known.Epoch != 0) {
-				t.Errorf("%s, %s: Lead says %+v", phaseNames[from], move.name, m.known)
+				t.Errorf("%s, %s: Lead is %+v", phaseNames[from], move.name, m.known)
 			}
 		}
 	}

@@ -380,7 +380,7 @@ func standStill(sim *simulation) {
 		sim.fatalf("job %d was handed out after it was deleted", id)
 	}
 	if !errors.Is(err, broker.ErrDeposed) {
-		sim.fatalf("the worker at the old leader is told %v", err)
+		sim.fatalf("the worker on the old leader gets %v", err)
 	}
 	sim.audit()
 	sim.close()

@@ -19,7 +19,7 @@ func TestPoliciesOfLeaders(t *testing.T) {
 					t.Errorf("leader %d has %q for the pattern", life, e.SetPolicyOf("mail-*"))
 				}
 				if e.SetPolicyOf("gone") != "" {
-					t.Errorf("leader %d has what was unset", life)
+					t.Errorf("leader %d has settings that were unset", life)
 				}
 				if o := e.SetPolicy("mail-*", settings); o != engine.OK {
 					t.Errorf("leader %d: %v", life, o)

@@ -368,7 +368,7 @@ func (sim *simulation) until(what string, so func() bool) {
 			fmt.Fprintf(sim, "%d: %+v %v %v applied %v\n", m.id, s, err, m.member.Err(), m.applied())
 		}
 	}
-	sim.fatalf("after 30 s it is not so that %s", what)
+	sim.fatalf("timeout after 30 s: %s", what)
 }
 
 // removed waits until the member of a node has stopped because it was removed.
@@ -376,7 +376,7 @@ func (sim *simulation) removed(m *node) {
 	sim.t.Helper()
 	sim.until("the member that was removed stops", func() bool { return errors.Is(m.member.Err(), ErrRemoved) })
 	if err := m.member.Close(); !errors.Is(err, ErrRemoved) {
-		sim.fatalf("member %d was removed, and says %v", m.id, err)
+		sim.fatalf("member %d was removed, and its error is %v", m.id, err)
 	}
 	sim.mu.Lock()
 	m.member = nil

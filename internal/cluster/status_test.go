@@ -41,10 +41,10 @@ func TestStatusIsNotGuessed(t *testing.T) {
 				s := sim.statusOf(m)
 				for _, k := range s.Members {
 					if k.Progress != nil && k.Lag > 5 || k.ID == m.id && k.Progress == nil {
-						t.Fatalf("member %d says of %d: %+v", m.id, k.ID, k.Progress)
+						t.Fatalf("member %d reports about %d: %+v", m.id, k.ID, k.Progress)
 					}
 					if k.ID != m.id && s.Leader != m.id && k.Progress != nil {
-						t.Fatalf("member %d does not lead, and says of %d: %+v", m.id, k.ID, k.Progress)
+						t.Fatalf("member %d does not lead, and reports about %d: %+v", m.id, k.ID, k.Progress)
 					}
 				}
 			}
@@ -58,13 +58,13 @@ func TestStatusIsNotGuessed(t *testing.T) {
 		s := sim.statusOf(l)
 		k := s.of(lost.id)
 		if k.Reachable || k.Heard == nil || *k.Heard < 18 || *k.Heard > 20 || k.Progress == nil || k.Applied != had.of(lost.id).Applied || k.Lag != s.Commit-k.Applied {
-			t.Errorf("the leader says %+v", k)
+			t.Errorf("the leader reports %+v", k)
 		}
 		if s.Since < 20 || s.Since > 22 {
 			t.Errorf("the leader has led for %d s", s.Since)
 		}
 		if own := sim.statusOf(lost); own.Leader != 0 || own.Since < 16 || own.Since > 20 || own.of(l.id).Progress != nil || own.of(lost.id).Lag != 0 {
-			t.Errorf("who is cut off says %+v", own)
+			t.Errorf("the isolated member reports %+v", own)
 		}
 		sim.heal()
 	})
@@ -133,7 +133,7 @@ func TestStatusOfRefused(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		m.member.Rejected(l.id, ErrTooOld)
 		if s := sim.statusOf(m); s.of(l.id).Refuses != plain(ErrTooOld) {
-			t.Errorf("who is refused says %+v", s.of(l.id))
+			t.Errorf("the refused member reports %+v", s.of(l.id))
 		}
 		sim.heal()
 		sim.until("it is taken in again", func() bool { s := sim.statusOf(m); return s.of(l.id).Refuses == "" })

@@ -141,7 +141,7 @@ func (k *worker) step() {
 	}
 	if err == nil && once != "" {
 		if _, twice := k.sim.once.LoadOrStore(once, true); twice {
-			k.sim.t.Errorf("a worker was told of the same %s twice: it was lost meanwhile", once)
+			k.sim.t.Errorf("a worker got the same %s twice: the first was lost", once)
 		}
 	}
 	if err == nil && shown != "" {

@@ -289,7 +289,7 @@ func TestListContinues(t *testing.T) {
 	g.proceed()
 	got, _ := g.got.ReadBytes('\r')
 	if string(got) != fmt.Sprintf("OK %d\r", want.Len()) {
-		t.Fatalf("begins with %q", got)
+		t.Fatalf("starts with %q", got)
 	}
 	if got := g.got.String(); got != "\n"+want.String()+"\r\nUSING x\r\n" {
 		t.Errorf("%d bytes of a list are wrong", len(got))

@@ -61,7 +61,7 @@ func TestLogIsDocumented(t *testing.T) {
 	}
 	for begins, ok := range listed {
 		if !ok {
-			t.Errorf("no message begins with %s", begins)
+			t.Errorf("no message starts with %s", begins)
 		}
 	}
 }

@@ -56,10 +56,10 @@ func TestLimitsOfJobs(t *testing.T) {
 			}
 			n := fill("a")
 			if n != test.most {
-				t.Errorf("there was room for %d jobs, want %d", n, test.most)
+				t.Errorf("there was space for %d jobs, want %d", n, test.most)
 			}
 			if n += fill("b"); n != test.inAll {
-				t.Errorf("there was room for %d jobs in two tubes, want %d", n, test.inAll)
+				t.Errorf("there was space for %d jobs in two tubes, want %d", n, test.inAll)
 			}
 			if st := e.Stats(); st.Bytes != uint64(n*size) {
 				t.Errorf("%d jobs have %d bytes", n, st.Bytes)
@@ -69,7 +69,7 @@ func TestLimitsOfJobs(t *testing.T) {
 			}
 			for id := range e.LastID() + 1 {
 				if e.Delete(s, id) == OK && fill("a")+fill("b") == 0 {
-					t.Errorf("no room after job %d was deleted", id)
+					t.Errorf("no space after job %d was deleted", id)
 				}
 			}
 			if err := e.Check(); err != nil {

@@ -111,7 +111,7 @@ func TestMaxReserved(t *testing.T) {
 	e.SetPolicies(PolicyFunc(func(string) *Policy { return nil }))
 	runTo(t, e, 2*second)
 	if want := []string{"3:3@0ms", "4:2@1000ms", "5:4@2000ms", "6:5@2000ms"}; !slices.Equal(*got, want) {
-		t.Errorf("with more room: got %q, want %q", *got, want)
+		t.Errorf("with a higher limit: got %q, want %q", *got, want)
 	}
 }
 

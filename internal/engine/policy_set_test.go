@@ -59,7 +59,7 @@ func TestSetPolicy(t *testing.T) {
 	put(e, s, "m1")
 	admitted = OutOfMemory
 	if o := e.SetPolicy("m", "paused"); o != OutOfMemory || e.SetPolicyOf("m") != "" {
-		t.Errorf("a setting was made that the Log has no room for: %v", o)
+		t.Errorf("a setting was made without space in the Log: %v", o)
 	}
 	admitted = OK
 	if o := e.SetPolicy("m", "paused"); o != OK || e.SetPolicyOf("m") != "paused" {

@@ -51,7 +51,7 @@ func TestSpent(t *testing.T) {
 			t.Errorf("%s is only %d units of work", test.name, e.turnWork)
 		}
 		if e.Tick(0); e.Spent() {
-			t.Errorf("%s: the next turn is over when it begins", test.name)
+			t.Errorf("%s: the next turn has no work left at its start", test.name)
 		}
 	}
 }

@@ -160,7 +160,7 @@ func TestFullUntilAPutFits(t *testing.T) {
 		b.now += healPause
 		b.turn(func() {})
 		if !b.log.Refuses() && b.tryPut(size) != engine.OK {
-			t.Errorf("the journal reports room, but has none for a job of %d bytes", size)
+			t.Errorf("the journal reports space, but has none for a job of %d bytes", size)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestFullDiskIsTriedRarely(t *testing.T) {
 	b.rest()
 	for b.log.Stats().Current == before {
 		if o := b.tryPut(1000); o != engine.OK {
-			t.Fatalf("a put after there is room again: outcome %d", o)
+			t.Fatalf("a put after the disk has space again: outcome %d", o)
 		}
 	}
 	if after := b.log.Stats().Current; after != before+1 {
@@ -220,7 +220,7 @@ func TestStatesOnFullDisk(t *testing.T) {
 		for ; do() == engine.OK; n++ {
 		}
 		if states := b.log.space.states.want; n < states/4-1 || n > 8*states { // a record rarely uses all of it
-			t.Errorf("round %d: %d changes of three were done, with room for %d states", round, n, states)
+			t.Errorf("round %d: %d changes of three were done, with space for %d states", round, n, states)
 		}
 		if o := b.tryPut(10); o != engine.OutOfMemory {
 			t.Errorf("round %d: put: outcome %d", round, o)
@@ -228,7 +228,7 @@ func TestStatesOnFullDisk(t *testing.T) {
 		b.disk.SetLimit(0)
 		b.rest()
 		if n := b.log.space.states.have; n != b.log.space.states.want {
-			t.Errorf("round %d: %d states have room again, not %d", round, n, b.log.space.states.want)
+			t.Errorf("round %d: %d states have space again, not %d", round, n, b.log.space.states.want)
 		}
 		b.disk.SetLimit(1)
 		b.fill(10)

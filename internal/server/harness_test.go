@@ -257,7 +257,7 @@ func (c *client) line(prefix string) string {
 	for {
 		var b [1]byte
 		if _, err := io.ReadFull(c.nc, b[:]); err != nil {
-			c.tb.Fatalf("no line begins with %q: %v", prefix, err)
+			c.tb.Fatalf("no line starts with %q: %v", prefix, err)
 		}
 		if line = append(line, b[0]); b[0] == '\n' {
 			if s := strings.TrimRight(string(line), "\r\n"); strings.HasPrefix(s, prefix) {

@@ -38,7 +38,7 @@ func TestRemovalWaitsForHealing(t *testing.T) {
 		_ = l.Prepare()
 	}
 	if there, err := vfs.Exists(disk, l.pool.path(oldest.Sequence)); !there {
-		t.Errorf("the oldest segment is gone: %v", err)
+		t.Errorf("the oldest segment is missing: %v", err)
 	}
 	mustOpen(t, disk.Crash(newRand(1)), Options{SegmentSize: 512})
 

@@ -32,7 +32,7 @@ func TestPreallocatedOutliveTheProcess(t *testing.T) {
 		fsys.SetLimit(1)
 		l = mustOpen(t, fsys, opt)
 		if st := l.Stats(); st.Room < room {
-			t.Errorf("killed %v: room for %d, %d were reserved", kill, st.Room, room)
+			t.Errorf("killed %v: space for %d, %d were reserved", kill, st.Room, room)
 		}
 		for range 900 {
 			must(t, l.Reserve(Cost(20)))

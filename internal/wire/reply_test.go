@@ -98,7 +98,7 @@ func TestReplies(t *testing.T) {
 			t.Errorf("appends %q, want %q", tc.bytes, tc.text)
 		}
 		if word := tc.want.Kind.String(); !strings.HasPrefix(tc.text, word) {
-			t.Errorf("%q begins with %q?", tc.text, word)
+			t.Errorf("%q starts with %q", tc.text, word)
 		}
 		in := append(tc.bytes, "NEXT 1\r\n"...)
 		for i := range len(tc.text) {

@@ -49,7 +49,7 @@ func TestAskMemberThatStops(t *testing.T) {
 	})
 	go func() {
 		if r := <-asked; r.IfThere {
-			t.Error("the first member is asked as the second one is to be")
+			t.Error("the first request has IfThere set")
 		}
 		stops.Close()
 	}()

@@ -41,6 +41,6 @@ func TestContradiction(t *testing.T) {
 		}
 	}
 	if err := m.core.Step(message(raftpb.MsgApp, leader, m, at.Index, other)); !errors.Is(err, ErrContradiction) {
-		t.Errorf("it is given to Raft: %v", err)
+		t.Errorf("the core passes the message to Raft: %v", err)
 	}
 }

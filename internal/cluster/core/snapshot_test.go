@@ -166,6 +166,6 @@ func TestRestore(t *testing.T) {
 	}
 	work := m.core.Work()
 	if len(work.Write) == 0 || work.Write[len(work.Write)-1].Snapshot == nil || m.core.state != raft.StateFollower {
-		t.Errorf("what is to be written: %+v", work.Write)
+		t.Errorf("writes: %+v", work.Write)
 	}
 }

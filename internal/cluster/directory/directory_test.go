@@ -95,7 +95,7 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Begin(vfs.OS, other, m, c); err == nil || !strings.Contains(err.Error(), "photos") {
-		t.Errorf("a directory of somebody else: %v", err)
+		t.Errorf("a foreign directory: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(other, "cluster", "photos")); err != nil {
 		t.Error(err)
@@ -218,7 +218,7 @@ func TestTokenOnce(t *testing.T) {
 func TestBadTokens(t *testing.T) {
 	for _, line := range []string{"", "x", "beanpole-join-1.a.b.c@d", "beanpole-join-2." + strings.Repeat("0", 32) + "." + strings.Repeat("0", 64) + ".s@a:1"} {
 		if _, err := ParseToken(line); err == nil {
-			t.Errorf("%q is taken for a token", line)
+			t.Errorf("%q is accepted as a token", line)
 		}
 	}
 }
@@ -235,15 +235,15 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("a member that joined cannot admit another: %v", err)
 	}
 	if _, err := b.Credentials(first.Cluster, 8); err == nil {
-		t.Error("the certificate of member 7 is taken for that of member 8")
+		t.Error("the certificate of member 7 is accepted for member 8")
 	}
 	if _, err := b.Credentials(NewCluster(), 7); err == nil {
-		t.Error("the certificate is taken for that of another cluster")
+		t.Error("the certificate is accepted for another cluster")
 	}
 	forged := NewCA(first.Cluster, 7).Bundle()
 	forged.CA = b.CA
 	if _, err := forged.Credentials(first.Cluster, 7); err == nil {
-		t.Error("a certificate of another authority is taken")
+		t.Error("a certificate of another authority is accepted")
 	}
 	for range 1000 {
 		if id := NewID(); id == 0 || id > maxID {

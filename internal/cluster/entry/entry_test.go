@@ -32,7 +32,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatalf("%d entries", len(entries))
 	}
 	if len(b.Entries(1)) != 0 {
-		t.Error("what was taken is there still")
+		t.Error("the taken changes still exist")
 	}
 	var d Decoder
 	stamp, changes, err := d.Decode(entries[0], epoch)

@@ -93,7 +93,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 		if _, err := b.Write([]byte("x")); !errors.Is(err, ErrGone) {
-			t.Errorf("a write to nobody: %v", err)
+			t.Errorf("a write without a reader: %v", err)
 		}
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("a read of a closed stream: %v", err)
@@ -194,14 +194,14 @@ func TestNotifyAfterCreditAndSpace(t *testing.T) {
 		}
 		synctest.Wait()
 		if _, writable, _ := full.Ready(); writable || marked == 0 {
-			t.Errorf("marked %d times of credit; ready to write: %v, though nothing can be written", marked, writable)
+			t.Errorf("marked %d times of credit; ready to write: %v, but no data can be written", marked, writable)
 		}
 
 		marked = 0
 		<-conn.gate
 		synctest.Wait()
 		if _, writable, _ := full.Ready(); !writable || marked == 0 {
-			t.Errorf("marked %d times of room; ready to write: %v", marked, writable)
+			t.Errorf("marked %d times of space; ready to write: %v", marked, writable)
 		}
 	})
 }
@@ -287,7 +287,7 @@ func TestSilence(t *testing.T) {
 		go io.Copy(io.Discard, silent)
 		<-own.Over()
 		if took := time.Since(began); took != silence {
-			t.Errorf("it has taken %v", took)
+			t.Errorf("it took %v", took)
 		}
 	})
 }

@@ -381,7 +381,7 @@ func TestStateOutlivesCuts(t *testing.T) {
 	p.open()
 	s := p.log.State()
 	if !proto.Equal(s.Roles, conf) || !reflect.DeepEqual(s.Members, members) || s.Peers[9] != peer || s.Starts != 40 || s.FatalReason != "a copy" || len(s.Names) != maxNames || s.Names[maxNames-1] != 39 || s.RolesIndex != 77 || s.LastNumber != 4 {
-		t.Errorf("the state came back as %+v", s)
+		t.Errorf("the reopened state is %+v", s)
 	}
 }
 
@@ -440,7 +440,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		var s State
 		if err := decodeState(&s, payload); err != nil && !errors.Is(err, errRecord) {
-			t.Errorf("the error %v does not say what it is", err)
+			t.Errorf("the error %v has no reason", err)
 		}
 	})
 }

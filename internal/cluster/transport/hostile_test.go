@@ -54,7 +54,7 @@ func TestStrangers(t *testing.T) {
 		})
 	}
 	if _, err := dial(t.Context(), other, member.address, 0, forRequest); err == nil {
-		t.Error("a member takes one of another cluster for one of its own")
+		t.Error("a member accepts a member of another cluster")
 	}
 }
 
@@ -94,7 +94,7 @@ func TestHostileMembers(t *testing.T) {
 			}
 			conn.Write(bad)
 			if _, err := io.Copy(io.Discard, conn); err != nil && err != io.EOF && context.Cause(t.Context()) == nil && !closedByPeer(err) {
-				t.Errorf("the connection goes on: %v", err)
+				t.Errorf("the connection stays open: %v", err)
 			}
 			select {
 			case m := <-peers[1].steps:

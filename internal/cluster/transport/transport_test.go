@@ -237,7 +237,7 @@ func TestMessages(t *testing.T) {
 				t.Errorf("from %d to %d another message arrives", a, b)
 			}
 			if h := to.handshakes[a]; h.Starts != a || h.Version != "test" {
-				t.Errorf("%d says %+v", a, h)
+				t.Errorf("%d reports %+v", a, h)
 			}
 		}
 	}
@@ -289,7 +289,7 @@ func TestReconnect(t *testing.T) {
 			t.Errorf("member %d has ended", id)
 		}
 	case <-time.After(patience):
-		t.Fatal("nobody hears that the process has ended")
+		t.Fatal("no member notices that the process has ended")
 	}
 	peers[1].start(t)
 	peers[0].connected(t, peers)
@@ -326,10 +326,10 @@ func TestHandshakeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readHandshake(conn); err == nil || err.Error() != "its disk was rolled back" {
-		t.Errorf("the member is told %v", err)
+		t.Errorf("the member gets %v", err)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection goes on")
+		t.Error("the connection stays open")
 	}
 }
 
@@ -369,7 +369,7 @@ func TestClientsFailAlone(t *testing.T) {
 			select {
 			case <-peers[0].ups:
 			case <-time.After(patience):
-				t.Fatal("there is no other connection for clients")
+				t.Fatal("no other connection for clients exists")
 			}
 		}
 		peers[0].Send([]*raftpb.Message{message(raftpb.MsgHeartbeat, 1, 2, nil)})
@@ -454,10 +454,10 @@ func TestRemoved(t *testing.T) {
 	select {
 	case err := <-peers[0].rejected:
 		if !errors.Is(err, cluster.ErrRemoved) || err.Error() != other.refuses.Error() {
-			t.Errorf("it hears %v", err)
+			t.Errorf("it gets %v", err)
 		}
 	case <-time.After(patience):
-		t.Fatal("it does not hear that it was removed")
+		t.Fatal("it does not learn that it was removed")
 	}
 }
 
@@ -500,7 +500,7 @@ func TestCertificateOfRemovedMember(t *testing.T) {
 				echoes(t, conn)
 				p.SetMembers(membership[:1])
 				if !isClosed(conn) {
-					t.Error("a connection of a removed member goes on")
+					t.Error("a connection of a removed member stays open")
 				}
 			}
 			if !isClosed(open(protocol)) {
@@ -521,6 +521,6 @@ func echoes(t *testing.T, conn io.ReadWriter) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(conn, b); err != nil || string(b) != "hello" {
-		t.Fatalf("%q comes back, %v", b, err)
+		t.Fatalf("%q returns, %v", b, err)
 	}
 }

@@ -100,7 +100,7 @@ func TestManyStrangers(t *testing.T) {
 		}
 		time.Sleep(2 * handshakeTimeout)
 		if synctest.Wait(); len(p.pending.waiting) > 0 {
-			t.Errorf("%d connections that say nothing stay open", len(p.pending.waiting))
+			t.Errorf("%d silent connections stay open", len(p.pending.waiting))
 		}
 	})
 }

@@ -53,7 +53,7 @@ func FuzzEscape(f *testing.F) {
 		}
 		tr, err := Parse("x-y", "# about\n"+textLine("A", data)+"\n")
 		if err != nil || tr.steps[0].verb != expectLine {
-			t.Errorf("%q is escaped as %s, which is no reply: %v", data, text, err)
+			t.Errorf("%q is escaped as %s, which is not a reply: %v", data, text, err)
 		}
 	})
 }

@@ -144,7 +144,7 @@ func TestOthersFillDisk(t *testing.T) {
 			w.live(30)
 		}
 		if !w.logged("journal has space again") {
-			w.fatalf("the log has no message that there is room again")
+			w.fatalf("the log has no message that the journal has space again")
 		}
 		w.kill()
 		w.mustBoot()

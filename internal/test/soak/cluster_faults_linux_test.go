@@ -82,7 +82,7 @@ var partitions = []fault{
 	{"no member hears the leader", aNetwork, parted(another, oneWay(0, 1), oneWay(0, 2))},
 	{"the leader hears no member", aNetwork, parted(another, oneWay(1, 0), oneWay(2, 0))},
 	{"one follower does not hear the leader", aNetwork, parted(anyMember, oneWay(0, 1))},
-	{"the leader does not hear one follower", aNetwork, parted(anyMember, oneWay(1, 0))},
+	{"the leader receives nothing from one follower", aNetwork, parted(anyMember, oneWay(1, 0))},
 	{"no member hears a follower", aNetwork, parted(anyMember, oneWay(1, 0), oneWay(1, 2))},
 	{"each member hears one other", aNetwork, parted(noMember, oneWay(0, 1), oneWay(1, 2), oneWay(2, 0))},
 	{"short cuts", aNetwork, flap},
