@@ -14,8 +14,8 @@ import (
 )
 
 // jobOf returns a job as the client sees it: without an origin on which the client has no
-// right, without the reason of a failure if the client cannot see the body, and without
-// the worker if it cannot see connections.
+// right. It omits the reason of a failure if the client cannot see the body, and the
+// worker if the client cannot see connections.
 func (r *request) jobOf(st *engine.JobStats) admin.Job {
 	origin := st.Origin
 	if origin != "" && !r.caller.Identity.Meets(anyNamed, origin) {

@@ -85,6 +85,6 @@ func TestSortByAddress(t *testing.T) {
 		t.Errorf("%+v", page.Connections)
 	}
 	if up, down := strings.Fields(r.sorted("sort=address", 2)), strings.Fields(r.sorted("sort=-address", 2)); len(up) != 5 || len(down) != 5 {
-		t.Errorf("%s, and %s the other way round", up, down)
+		t.Errorf("%s, but %s in reverse", up, down)
 	}
 }

@@ -300,10 +300,10 @@ func (v *faultyStream) TryRead(b []byte) (int, error) {
 }
 
 // A clientele contains the clients of all nodes, and a ledger of the jobs that they hold.
-// It checks that no job is held by two clients within its TTR, that no delete of a held
-// job fails, and that only clients with a command in progress are disconnected. The
-// exceptions are those in doc/cluster.md: clients whose member dies or cannot reach the
-// leader.
+// It checks that no two clients hold a job within its TTR, and that no delete of a held
+// job fails. It also checks that only clients with a command in progress are
+// disconnected. The exceptions are those in doc/cluster.md: clients whose member dies or
+// cannot reach the leader.
 type clientele struct {
 	sim     *simulation
 	streams map[string]*mux.Stream // streams of clients, by address

@@ -159,10 +159,10 @@ func TestClockOfLateMessages(t *testing.T) {
 	}
 	now += tick
 	if c.hear(now+tick, math.MaxInt64); c.time() != now+tick {
-		t.Errorf("after one that is not late the time is off by %v", time.Duration(c.time()-now-tick))
+		t.Errorf("after a timely message, the time is off by %v", time.Duration(c.time()-now-tick))
 	}
 	now += tick
 	if c.hear(now-int64(time.Hour), latest); c.time() != now-int64(time.Hour) {
-		t.Errorf("a clock that is an hour ahead is not set back: %v", time.Duration(now-c.time()))
+		t.Errorf("a clock that is an hour ahead is not corrected: %v", time.Duration(now-c.time()))
 	}
 }

@@ -97,10 +97,10 @@ func (m *Member) reload() bool {
 
 // replace gives the broker an engine that follows. If all changes of the old engine are
 // committed, the broker keeps that engine, but without sessions. Otherwise, or if a
-// snapshot replaces the journal, replace creates a new engine from the journal, and from
-// the log up to reached, which is the last entry that the journal had. If the disk fails,
-// the member stays loading or installing. replace returns the value of reached for the
-// next attempt.
+// snapshot replaces the journal, replace creates a new engine from the journal and the
+// log. It uses the log up to reached, the last entry that the journal had. If the disk
+// fails, the member stays loading or installing. replace returns the value of reached for
+// the next attempt.
 func (m *Member) replace(reached uint64) uint64 {
 	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
 		m.mu.Lock()

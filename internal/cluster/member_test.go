@@ -359,8 +359,8 @@ func TestResignBeforeEngine(t *testing.T) {
 	})
 }
 
-// If a member's clock is a day ahead until it receives the leader's time, the member does
-// not wait a day before it retries a write that its journal has refused.
+// A member's clock is a day ahead until it receives the leader's time. Even then, the
+// member does not wait a day before it retries a write that its journal has refused.
 func TestRetryAfterClockIsSetBack(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}}
 	m.turn.m = m

@@ -142,9 +142,8 @@ func TestLacksNoEntry(t *testing.T) {
 	}
 }
 
-// A member can join even if clients write more during the transfer of its snapshot than
-// the log keeps for absent members, because the log is kept for members that are catching
-// up.
+// A member can join even if clients write much during the transfer of its snapshot. The
+// log keeps more entries for members that are catching up than for absent members.
 func TestSnapshotUnderLoad(t *testing.T) {
 	set := func(sim *simulation) {
 		sim.small()

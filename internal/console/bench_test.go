@@ -12,8 +12,8 @@ import (
 )
 
 // BenchmarkPage renders pages of a server with 10,000 tubes and 1,000,000 jobs. p50-ms
-// and p99-ms are percentiles of the elapsed time, cpu-ms is the CPU time, which does not
-// depend on the load of the machine, and kB is the compressed size of a page.
+// and p99-ms are percentiles of the elapsed time. cpu-ms is the CPU time, which does not
+// depend on the load of the machine. kB is the compressed size of a page.
 func BenchmarkPage(b *testing.B) {
 	r := start(b, nil, Options{})
 	r.fillTenants()

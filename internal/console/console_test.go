@@ -335,7 +335,7 @@ func TestLogin(t *testing.T) {
 	for range 4 {
 		now = now.Add(sessionIdle - time.Minute)
 		if r.sessions.has(requestWith(used)) != (now.Sub(begun) < sessionLongest) {
-			t.Errorf("a session that is used, after %v", now.Sub(begun))
+			t.Errorf("a used session, after %v", now.Sub(begun))
 		}
 	}
 	if r.sessions.has(requestWith(idle)) {

@@ -111,7 +111,7 @@ func TestServerActions(t *testing.T) {
 		}
 	}
 	if w := own.send("POST", "/console/s/away/do", url.Values{"do": {"delete-job"}, "job": {"1"}}); w.Code != http.StatusForbidden {
-		t.Errorf("a delete at a server that is only looked at: %d", w.Code)
+		t.Errorf("a delete on a read-only server: %d", w.Code)
 	}
 	if text := own.page(200, "/console/activity"); !strings.Contains(text, `>server</span> far`) {
 		t.Error(text)

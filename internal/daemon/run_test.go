@@ -203,7 +203,7 @@ func TestReadyLast(t *testing.T) {
 			asked = true
 			for _, path := range []string{"/readyz", "/metrics"} {
 				if got := get(t, address, path); !strings.HasPrefix(got, "200 ") {
-					t.Errorf("%s of a server that is ready: %s", path, got)
+					t.Errorf("%s of a ready server: %s", path, got)
 				}
 			}
 		}
@@ -272,7 +272,7 @@ func TestListen(t *testing.T) {
 	taken := start(t, "-p", port)
 	<-taken.ended
 	if err := taken.err; err == nil || !strings.HasSuffix(err.Error(), "address already in use (if another beanstalkd or beanpole is running, choose a port with -p or an address with -l)") {
-		t.Errorf("at a port that is in use: %v", err)
+		t.Errorf("with a port in use: %v", err)
 	}
 	if err := p.stop(); err != nil {
 		t.Error(err)

@@ -23,7 +23,7 @@ func TestExpired(t *testing.T) {
 			t.Errorf("bury %v: job %d is reserved, %v", bury, job.ID, o)
 		}
 		if _, o := e.ReserveJob(10*second, s, delayed); o != NotFound {
-			t.Errorf("bury %v: reserve-job finds a job that is too old: %v", bury, o)
+			t.Errorf("bury %v: reserve-job returns an expired job: %v", bury, o)
 		}
 		if c := e.PolicyCounts(); len(told) != 2 || told[0] != "ttl default" || c.Expired() != 2 {
 			t.Errorf("bury %v: events %q", bury, told)

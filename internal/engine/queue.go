@@ -276,7 +276,7 @@ func (l *leaf) insert(place int, x entry) {
 }
 
 // remove removes a job. If it was the first, remove prefetches the record of a job that
-// will soon be first, because jobs that did not arrive in order are far apart in memory.
+// will soon be first. Jobs that did not arrive in order are far apart in memory.
 func (l *leaf) remove(jobs *jobSlab, i slot) {
 	const ahead = 8
 	at := int(l.from)

@@ -64,7 +64,7 @@ func TestSweepDuringChanges(t *testing.T) {
 		for id := range e.LastID() + 1 {
 			st, o := e.JobStats(0, id)
 			if here := o == OK && st.Tube == "from" && st.State == state; here && old[id] {
-				t.Errorf("%v: job %d is still there", state, id)
+				t.Errorf("%v: job %d still exists", state, id)
 			}
 			if o == OK && st.Tube == "to" && !old[id] && id > uint64(jobs) {
 				t.Errorf("%v: job %d was put later, and moved", state, id)

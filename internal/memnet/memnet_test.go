@@ -41,7 +41,7 @@ func TestMemNet(t *testing.T) {
 			b.SetReadDeadline(time.Unix(1, 0))
 		}()
 		if _, err := b.Read(buf[:]); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a read that is interrupted: %v", err)
+			t.Errorf("an interrupted read: %v", err)
 		}
 		b.SetReadDeadline(time.Time{})
 

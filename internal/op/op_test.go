@@ -110,7 +110,7 @@ func TestMistakes(t *testing.T) {
 	}
 	in.Limit = 101
 	if err := p.Fill(&in); err == nil {
-		t.Error("a program's limit that is too large is accepted")
+		t.Error("a limit that is too large is accepted")
 	}
 }
 

@@ -177,8 +177,8 @@ func (l *loop) step() {
 	l.closeSome()
 }
 
-// yield calls the Go scheduler every few milliseconds. The runtime preempts a goroutine
-// that has run for 10 ms as soon as it is in a system call, and its monitor then checks
+// yield calls the Go scheduler every few milliseconds. When a goroutine that has run for
+// 10 ms is in a system call, the runtime preempts it. The runtime's monitor then checks
 // every 20 us for a while. This took a twentieth of the server's CPU time when replies
 // waited for syncs.
 func (l *loop) yield() {

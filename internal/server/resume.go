@@ -27,8 +27,8 @@ const gatherTime = 300 * time.Millisecond
 
 const gatherTick = 10 * time.Millisecond
 
-// doubtTime is the maximum time for which a member waits for the end of an old leader's
-// stream if the leader might not have used all input of a client.
+// doubtTime limits the wait for the end of an old leader's stream if that leader might
+// not have used all input of a client.
 const doubtTime = 200 * time.Millisecond
 
 // A marker is a Stream with marks.

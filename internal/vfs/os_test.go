@@ -210,7 +210,7 @@ func TestLockIsLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := vfs.OS.Lock(name); !errors.Is(err, vfs.ErrNotRegular) {
-		t.Errorf("a lock that is a dangling link: %v", err)
+		t.Errorf("a lock file that is a dangling link: %v", err)
 	}
 	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the target of the link was created (%v)", err)
@@ -219,6 +219,6 @@ func TestLockIsLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := vfs.OS.Lock(name); !errors.Is(err, vfs.ErrNotRegular) {
-		t.Errorf("a lock that is a link to a file: %v", err)
+		t.Errorf("a lock file that is a link: %v", err)
 	}
 }

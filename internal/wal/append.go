@@ -174,8 +174,8 @@ func (t Target) Sync() error {
 }
 
 // Durable returns a position before which all records are durable. While the log heals,
-// it is the durable end of the failed segment, or of the segment before it if not even
-// the link of the failed one is durable.
+// it is the durable end of the failed segment. If not even the link of that segment is
+// durable, it is the end of the previous segment.
 func (l *Log) Durable() Pos {
 	if l.healing != nil {
 		return l.healing.prev

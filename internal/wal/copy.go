@@ -26,8 +26,8 @@ func Copy(fsys vfs.FS, dir, to string) error {
 	})
 }
 
-// WriteFile writes the copy of a log file and makes its content durable piece by piece,
-// so that a sync of another file on the same disk waits for at most one piece.
+// WriteFile writes the copy of a log file and makes its content durable piece by piece.
+// So a sync of another file on the same disk waits for at most one piece.
 func WriteFile(fsys vfs.FS, path string, content io.Reader) error {
 	out, err := fsys.Create(path)
 	if err != nil {

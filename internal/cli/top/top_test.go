@@ -252,7 +252,7 @@ func TestNotes(t *testing.T) {
 	now = now.Add(noteTime + time.Second)
 	send(clockMsg{})
 	if strings.Contains(m.plain(), "nothing was done") {
-		t.Errorf("an old note is still there:\n%s", m.plain())
+		t.Errorf("an old note is still shown:\n%s", m.plain())
 	}
 	send(doneMsg{question: new(question), err: errors.New("no such right")})
 	m.asks()

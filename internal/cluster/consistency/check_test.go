@@ -33,8 +33,9 @@ func (f *fake) Time() (now, zero int64) { return 1, 1 }
 
 func (f *fake) Failed() <-chan struct{} { return f.failed }
 
-// A check fails if its member replaces its engine, skips entries or stops before the
-// check is complete, if another check replaces it, or if no request uses its result.
+// A check fails if its member replaces its engine, skips entries or stops before the end
+// of the check. It also fails if another check replaces it, or if no request uses its
+// result.
 func TestCheckIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(s *Session, m *fake)

@@ -30,8 +30,9 @@ func openUncut(tb testing.TB, fsys vfs.FS, dir string, opt Options, n uint64) *L
 	return log
 }
 
-// The cost of an append does not depend on the number of entries in memory, even if the
-// open segment alone contains more than Options.Recent bytes, or segments are sealed.
+// The cost of an append does not depend on the number of entries in memory. This is true
+// even if the open segment contains more than Options.Recent bytes, or if segments are
+// sealed.
 func TestAppendAllocatesLittle(t *testing.T) {
 	const appends = 20_000
 	for name, segment := range map[string]int64{"one open segment": 64 << 20, "many sealed segments": 64 << 10} {

@@ -118,9 +118,9 @@ func (t *table) unused() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.rows)), func(name string) bool { return t.used[name] })
 }
 
-// A policy that takes no action adds at most 3 % to the cost of a job's life, all of them
-// together add 4 %, and unique adds 10 %. The test reads the counts from the files that
-// TestInstructions checks.
+// A policy that takes no action adds at most 3 % to the cost of a job's life. All such
+// policies together add 4 %, and unique adds 10 %. The test reads the counts from the
+// files that TestInstructions checks.
 func TestPoliciesCostLittle(t *testing.T) {
 	paths, err := filepath.Glob("testdata/instructions-*")
 	if err != nil || len(paths) == 0 {

@@ -240,7 +240,7 @@ func TestLimit(t *testing.T) {
 	write(t, f, "x", 5000)
 	must(t, fsys.Remove("/a"))
 	if fsys.Used() != 8192 {
-		t.Errorf("a removed file that is open uses %d, want 8192", fsys.Used())
+		t.Errorf("a removed open file uses %d, want 8192", fsys.Used())
 	}
 	must(t, f.Close())
 	if fsys.Used() != 0 {

@@ -166,8 +166,8 @@ func TestAtMostOncePlanted(t *testing.T) {
 }
 
 // If a job is reserved when its tube gets a policy with one attempt, no other worker gets
-// the job after the reply to that change, for every end of the server. A server that
-// answers before the change is durable serves some jobs twice.
+// the job after the reply to that change. This is true for every end of the server. A
+// server that answers before the change is durable serves some jobs twice.
 func TestAtMostOnceSetLate(t *testing.T) {
 	for _, hasty := range []bool{false, true} {
 		twice := 0
