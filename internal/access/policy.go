@@ -21,7 +21,7 @@ type Config struct {
 // An IdentityConfig contains the credentials of an identity. There must be at least one.
 type IdentityConfig struct {
 	Name         string         // unique; not "*" and not empty
-	Tokens       []Hash         // hashes of tokens, any of which identifies it
+	Tokens       []Hash         // hashes of tokens, each of which identifies the client
 	Certificates []string       // common name or DNS name of a client certificate
 	UnixUsers    []uint32       // ids of users at the other end of a Unix socket
 	Networks     []netip.Prefix // networks of its clients

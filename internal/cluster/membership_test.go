@@ -195,7 +195,7 @@ func TestRolledBack(t *testing.T) {
 		sim.leader()
 		old.Last = raftlog.Position{Index: 99, Term: 99}
 		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrConnected) {
-			t.Errorf("an older life of a member that is connected: %v", err)
+			t.Errorf("an earlier start of a connected member: %v", err)
 		}
 		sim.disconnect(m)
 		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrRolledBack) {
@@ -230,7 +230,7 @@ func TestNoMajority(t *testing.T) {
 		seen := false
 		l.Broker().View(func(e *engine.Engine, _ int64) { seen = e.Stats().Ready == 0 })
 		if !seen {
-			t.Error("those who watch do not see the queue without the put")
+			t.Error("a view does not show the queue without the put")
 		}
 		sim.heal()
 		sim.until("it is ready again", func() bool { return l.Ready() == nil })
@@ -447,8 +447,9 @@ func TestStatusDoesNotWait(t *testing.T) {
 	})
 }
 
-// If a member was absent while another member was replaced, it takes part again, even if
-// it has only the address of the dead member and not of the new one, which is the leader.
+// A member that was absent while another member was replaced takes part again. This is
+// true even if it has only the address of the dead member, and not of the new one, which
+// leads.
 func TestNewcomerLeads(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)

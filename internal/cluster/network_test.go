@@ -19,7 +19,7 @@ import (
 // A link connects a node to another in one direction. It consists of two connections,
 // each of which delivers in order.
 type link struct {
-	lives             [2]int     // lives of both ends, at the handshake
+	lives             [2]int     // numbers of starts of both ends, at the handshake
 	messages, entries connection // for messages without entries, and with entries
 
 	acknowledged raftlog.Position // the highest acknowledged entry, in the latest term with an acknowledgment

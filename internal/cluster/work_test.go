@@ -33,8 +33,8 @@ func TestNoClockPerChange(t *testing.T) {
 	})
 }
 
-// If this member's engine has not executed a change that it should have executed, this is
-// not a failure of the disk: the member stops.
+// If this member's engine lacks a change that it should have executed, the member stops,
+// because this is not a failure of the disk.
 func TestNotExecuted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSimulation(t, 1, 1)

@@ -74,7 +74,7 @@ type Exhausted uint8
 const (
 	BuryExhausted Exhausted = iota
 	DeleteExhausted
-	MoveExhausted // to Policy.DeadTube, where it is buried
+	MoveExhausted // move to Policy.DeadTube, and bury there
 )
 
 // Limited reports whether the policy can exhaust jobs.

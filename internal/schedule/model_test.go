@@ -24,7 +24,7 @@ type world struct {
 	wall  int64 // in seconds
 	defs  map[string]map[string]string
 	done  map[string]int64 // by schedule, the time up to which the model has run it
-	seen  map[string]int64 // by schedule, the time up to which it has searched
+	seen  map[string]int64 // by schedule, the time up to which the engine has searched
 	due   map[string][]int64
 	last  map[string]uint64 // the last job
 	fired map[string]bool   // name and time of each job in the log

@@ -29,7 +29,7 @@ type trial struct {
 	args   []string
 	dir    string
 	single bool // afterwards the directory belongs to a single server
-	joins  bool // the jobs are other members' jobs
+	joins  bool // the member has received the jobs from other members
 }
 
 // A command that fails or is killed at any of its file operations can be repeated. The

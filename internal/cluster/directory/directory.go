@@ -29,8 +29,7 @@ var (
 	ErrNone = errors.New("not the directory of a cluster member")
 
 	// ErrUnfinished means that a command was interrupted while it created, changed or
-	// removed the member of a directory. ErrUnfinished means that a command was
-	// interrupted while it created, changed or removed the member of a directory.
+	// removed the member of a directory.
 	ErrUnfinished = errors.New("a command was interrupted")
 
 	// ErrLost means that a member's directory has lost the member's ids.

@@ -275,7 +275,7 @@ func TestSilence(t *testing.T) {
 			t.Errorf("a read after the end of the session: %v", err)
 		}
 		if _, err := own.Open(); err == nil {
-			t.Error("a stream of a session that is over")
+			t.Error("a stream of an ended session")
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -127,7 +127,7 @@ func TestAnnouncedLengthIsNotTrusted(t *testing.T) {
 	}
 	r := &counting{announced: announced}
 	if _, err := readFrame(r, maxEntries); err != io.ErrUnexpectedEOF {
-		t.Errorf("a frame that is not whole: %v", err)
+		t.Errorf("an incomplete frame: %v", err)
 	}
 	if r.largest > 4*begun {
 		t.Errorf("asked for %d bytes at once after %d had come", r.largest, begun)

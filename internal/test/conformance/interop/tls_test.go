@@ -19,7 +19,7 @@ const (
 	lifeReplies = "INSERTED 1\r\nRESERVED 1 5\r\nhello\r\nDELETED\r\n"
 )
 
-// A pki has certificates of all kinds.
+// A pki contains certificates of all kinds.
 type pki struct {
 	trusted, stranger     *localca.CA
 	serverCert, serverKey string

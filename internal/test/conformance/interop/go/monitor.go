@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v2"
 )
 
-// serverStats has the types that monitors use for the values of stats.
+// serverStats contains the types that monitors use for the values of stats.
 type serverStats struct {
 	Urgent    int     `yaml:"current-jobs-urgent"`
 	Ready     int     `yaml:"current-jobs-ready"`
