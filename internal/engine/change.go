@@ -233,6 +233,7 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 		TTR:     j.ttr,
 		Created: j.created,
 		Counts:  cold.Counts,
+		Origin:  e.origins[j.id],
 		Failure: e.failureOf(i),
 		Tube:    e.tubeOfJob(j).name,
 		BodyLen: int(j.bodyLen),
@@ -244,9 +245,6 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 		c.Due = cold.when
 	case Reserved:
 		c.State = Ready
-	}
-	if len(e.origins) > 0 {
-		c.Origin = e.origins[j.id]
 	}
 	return c
 }
@@ -393,9 +391,7 @@ func (e *Engine) restorePut(c Change) {
 	e.jobs.segments.set(i, c.Segment)
 	e.restoreFields(j, c)
 	e.addJob(i, j, t, c.Body)
-	if len(c.Failure) > 0 {
-		e.setFailure(i, c.Failure)
-	}
+	e.setFailure(i, c.Failure)
 	e.setOrigin(c.ID, c.Origin)
 	e.attach(t, i, j)
 }

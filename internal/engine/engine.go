@@ -129,6 +129,8 @@ func New(opt Options) *Engine {
 		jobs:       newJobSlab(),
 		bodies:     newBodies(),
 		byName:     make(map[string]*tube),
+		origins:    make(map[uint64]string),
+		failures:   make(map[slot]uint32),
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
 		staleSweep: staleSweep{due: Never, pass: stalePass, most: maxLoggedSlice},

@@ -159,9 +159,6 @@ const failureSlotBits = 27
 // failureOf returns the record of the job in a slot. It is valid until the next call of
 // the engine.
 func (e *Engine) failureOf(i slot) FailureRecord {
-	if len(e.failures) == 0 {
-		return nil
-	}
 	ref, ok := e.failures[i]
 	if !ok {
 		return nil
@@ -197,7 +194,7 @@ func (e *Engine) setFailure(i slot, r FailureRecord) {
 	}
 	if len(r) == 0 {
 		if len(e.failures) == 0 && e.mostFailures > maxKeptMap {
-			e.failures, e.mostFailures = nil, 0 // a map never shrinks
+			e.failures, e.mostFailures = make(map[slot]uint32), 0 // a map never shrinks
 		}
 		return
 	}
@@ -205,9 +202,6 @@ func (e *Engine) setFailure(i slot, r FailureRecord) {
 	if at >= 1<<failureSlotBits { // more than 134 million bodies of this class
 		e.bodies.free(at, uint32(len(r)))
 		return
-	}
-	if e.failures == nil {
-		e.failures = make(map[slot]uint32)
 	}
 	e.failures[i] = at | uint32(classOf(uint32(len(r))))<<failureSlotBits
 	e.mostFailures = max(e.mostFailures, len(e.failures))

@@ -6,14 +6,9 @@ package engine
 
 // setOrigin sets the origin of a job. An empty origin removes it.
 func (e *Engine) setOrigin(id uint64, tube string) {
-	switch {
-	case tube == "":
-		if len(e.origins) > 0 {
-			delete(e.origins, id)
-		}
-	case e.origins == nil:
-		e.origins = map[uint64]string{id: tube}
-	default:
+	if tube == "" {
+		delete(e.origins, id)
+	} else {
 		e.origins[id] = tube
 	}
 }

@@ -189,27 +189,19 @@ func (s sparse[T]) at(i slot) (v T) {
 
 // ref returns a pointer to the value of a slot.
 func (s *sparse[T]) ref(i slot) *T {
-	if page := i / slotsPerPage; page < uint32(len(*s)) && (*s)[page] != nil {
-		return &(*s)[page][i%slotsPerPage]
-	}
-	return s.make(i)
-}
-
-func (s *sparse[T]) make(i slot) *T {
 	page := int(i / slotsPerPage)
 	for len(*s) <= page {
 		*s = append(*s, nil)
 	}
-	(*s)[page] = new([slotsPerPage]T)
+	if (*s)[page] == nil {
+		(*s)[page] = new([slotsPerPage]T)
+	}
 	return &(*s)[page][i%slotsPerPage]
 }
 
 func (s *sparse[T]) set(i slot, v T) {
-	switch page := i / slotsPerPage; {
-	case page < uint32(len(*s)) && (*s)[page] != nil:
-		(*s)[page][i%slotsPerPage] = v
-	case v != *new(T):
-		*s.make(i) = v
+	if v != *new(T) || s.at(i) != v {
+		*s.ref(i) = v
 	}
 }
 

@@ -114,12 +114,10 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		Duplicates: t.duplicates,
 		Queued:     t.queued,
 		Worked:     t.worked,
+		Dead:       e.hasOrigin(t.ready.top()) || e.hasOrigin(t.buried.top()),
 	}
 	if t.times != nil {
 		st.WorkP95 = int64(t.times.Work.Quantile(0.95))
-	}
-	if len(e.origins) > 0 {
-		st.Dead = e.hasOrigin(t.ready.top()) || e.hasOrigin(t.buried.top())
 	}
 	if t.ready.n > 0 {
 		st.OldestReady = max(0, now-e.jobs.when(e.jobs.at(t.ready.top())))
@@ -218,10 +216,8 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Segment: e.jobs.segments.at(i),
 		Size:    j.bodyLen,
 		Counts:  cold.Counts,
+		Origin:  e.origins[j.id],
 		Failed:  string(e.failureOf(i)),
-	}
-	if len(e.origins) > 0 {
-		st.Origin = e.origins[id]
 	}
 	switch j.state() {
 	case Delayed:
@@ -250,15 +246,11 @@ func (e *Engine) Peek(id uint64) (Job, Outcome) {
 // PeekState returns the next job of the used tube to be reserved (Ready), to become ready
 // (Delayed) or to be kicked (Buried).
 func (e *Engine) PeekState(s *Session, state State) (Job, Outcome) {
-	switch state {
-	case Ready:
-		return e.peek(s.use.ready.top())
-	case Delayed:
-		return e.peek(s.use.delayed.top())
-	case Buried:
-		return e.peek(s.use.buried.top())
+	q := s.use.queueOf(state)
+	if q == nil {
+		return Job{}, NotFound
 	}
-	return Job{}, NotFound
+	return e.peek(q.top())
 }
 
 func (e *Engine) peek(i slot) (Job, Outcome) {
