@@ -70,7 +70,7 @@ func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 	p.PID = p.Cmd.Process.Pid
 	if err := p.awaitAccept(ctx); err != nil {
 		p.Kill()
-		return nil, fmt.Errorf("bench: %s: %w; it said: %s", strings.Join(argv, " "), err, p.Log.End())
+		return nil, fmt.Errorf("bench: %s: %w; its output: %s", strings.Join(argv, " "), err, p.Log.End())
 	}
 	return p, nil
 }
@@ -103,7 +103,7 @@ const deathTime = time.Second
 func (p *Process) explain(err error) error {
 	select {
 	case <-p.Exited:
-		return errors.Join(err, fmt.Errorf("the server is gone: %v; it said: %s", p.Cmd.ProcessState, p.Log.End()))
+		return errors.Join(err, fmt.Errorf("the server has exited: %v; its output: %s", p.Cmd.ProcessState, p.Log.End()))
 	case <-time.After(deathTime):
 		return err
 	}

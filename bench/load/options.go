@@ -94,7 +94,7 @@ func (o *Options) check() error {
 	case !slices.Contains(Mixes, o.Mix):
 		return fmt.Errorf("load: no mix is called %q; there are: %s", o.Mix, Mixes)
 	case o.Body != "" && (o.Mix == Drain || !strings.Contains(o.Body, "%")):
-		return errors.New("load: a body that is given needs a %, and a mix that puts")
+		return errors.New("load: a body requires a % in its text, and a mix with puts")
 	}
 	return nil
 }

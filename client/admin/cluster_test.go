@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// CheckRemove refuses a removal after which the other voters have no living majority.
+// CheckRemove refuses a removal after which the other voters have no reachable majority.
 func TestCheckRemove(t *testing.T) {
 	of := func(up ...bool) *Cluster {
 		c := new(Cluster)
@@ -113,7 +113,7 @@ func TestProblems(t *testing.T) {
 		}},
 		// A rejoin needs a majority.
 		{Cluster{Since: 9, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.MustRejoin = true }), member(3, Voter, func(m *ClusterMember) { m.MustRejoin = true })}},
-			[]string{"bad: no leader for 9s", "bad: member 2 at host:1 has lost acknowledged changes, and so has a majority, which 'rejoin' needs: ", "bad: member 3"}},
+			[]string{"bad: no leader for 9s", "bad: member 2 at host:1 has lost acknowledged changes, and so has a majority of the members, which 'rejoin' requires: ", "bad: member 3"}},
 	} {
 		var got []string
 		for _, p := range c.cluster.Problems() {

@@ -33,7 +33,7 @@ func Explain(dir string, err error) error {
 		hint = " (nothing was changed; to keep the jobs of both, move those files to another directory, THERE, start a second server " +
 			"with 'beanpole -b THERE -p PORT', and run 'beanpole export --addr :PORT | beanpole import')"
 	case errors.Is(err, journal.ErrOfMember):
-		hint = fmt.Sprintf(", and %s is gone (nothing was changed; %s)", filepath.Join(dir, "cluster"), directory.Save(dir))
+		hint = fmt.Sprintf(", and %s is missing (nothing was changed; %s)", filepath.Join(dir, "cluster"), directory.Save(dir))
 	case errors.Is(err, wal.ErrVersion):
 		hint = " (nothing was changed; start that version there, 'beanpole export' the queue, and 'beanpole import' it into a server with another directory)"
 	case errors.Is(err, journal.ErrAdopting):

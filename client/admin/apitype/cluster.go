@@ -127,7 +127,7 @@ func (c *Cluster) problem(m *ClusterMember) string {
 	case m.MustRejoin && c.canRejoin():
 		return "must join again, because its disk has lost acknowledged changes: run 'beanpole cluster rejoin DIR' on its machine"
 	case m.MustRejoin:
-		return "has lost acknowledged changes, and so has a majority, which 'rejoin' needs: choose the member whose log ends last ('beanpole cluster status --offline DIR'), " +
+		return "has lost acknowledged changes, and so has a majority of the members, which 'rejoin' requires: choose the member whose log ends last ('beanpole cluster status --offline DIR'), " +
 			"run 'beanpole cluster recover --force-new-cluster DIR' there, and let the others join it"
 	case m.Refused != "":
 		return "is not accepted: " + m.Refused

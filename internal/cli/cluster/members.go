@@ -136,7 +136,7 @@ func newRemove() *cobra.Command {
 	cmd := newMemberCommand("remove DIR ID [--force]", "remove a member", `Remove member ID from the cluster of the member in DIR. Member ID need not run. Its directory
 cannot be used afterwards, and its id is never reused.
 
-The command refuses if the remaining voters would have no living majority, because the cluster
+The command refuses if the remaining voters would have no reachable majority, because the cluster
 would stop.
 `, "  beanpole cluster remove /var/lib/beanpole 5577006791947779", "DIR ID", func(ctx context.Context, _ *cobra.Command, t target) error {
 		return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.id, Force: force})

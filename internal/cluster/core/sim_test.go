@@ -114,7 +114,7 @@ func (sim *simulation) settle() {
 	before, agreed := sim.acknowledged, uint64(len(sim.entries))
 	sim.run(sim.now + 6*second)
 	if sim.acknowledged == before {
-		sim.fail("nothing is answered though all is well")
+		sim.fail("no reply in a healthy cluster")
 	}
 	for _, m := range sim.members {
 		if m.up && !m.gone && m.core.Applied().Index < agreed {

@@ -33,7 +33,7 @@ var (
 	ErrUnfinished = errors.New("a command was interrupted")
 
 	// ErrLost means that a member's directory has lost the member's ids.
-	ErrLost = errors.New("member.json is gone")
+	ErrLost = errors.New("member.json is missing")
 )
 
 // The commands that set Identity.Unfinished.

@@ -72,7 +72,7 @@ func TestPieces(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"A> x", "no sentence on top"},
+		{"A> x", "no comment at the top"},
 		{"# about", "nothing happens"},
 		{"# about\nA> x ", "x-y.txt:2: blank at the end"},
 		{"# about\nfoo", "x-y.txt:2: not a line"},
@@ -80,8 +80,8 @@ func TestParseErrors(t *testing.T) {
 		{"# about\nwait long", "invalid duration"},
 		{"# about\nsignal HUP", "unknown signal"},
 		{"# about\n  - x", "belongs below"},
-		{"# about\nA< OK list\n  x", "no entry"},
-		{"# about\nA< OK dict\n  - x", "no entry"},
+		{"# about\nA< OK list\n  x", "not an entry"},
+		{"# about\nA< OK dict\n  - x", "not an entry"},
 		{"# about\nours A< x", "differs:"},
 		{"# about\ndiffers: by taste\nA< x", "differs:"},
 		{"# about\nsince 1.10\nA< x", "only 1.13"},

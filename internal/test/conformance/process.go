@@ -49,7 +49,7 @@ func Beanstalkd(tb testing.TB) (addr string) {
 	tb.Helper()
 	path, err := exec.LookPath("beanstalkd")
 	if err != nil {
-		tb.Skip("there is no beanstalkd here")
+		tb.Skip("beanstalkd is not installed")
 	}
 	in := Process{Path: path}.Start(tb, nil).(*processInstance)
 	in.first.Close()

@@ -213,7 +213,7 @@ func (t *Transcript) parseEntry(text string) error {
 	case s.verb == expectDict && ok:
 		e = entry{key, value}
 	default:
-		return fmt.Errorf("%q is no entry of the answer above", text)
+		return fmt.Errorf("%q is not an entry of the reply above", text)
 	}
 	s.entries = append(s.entries, e)
 	return nil
@@ -226,7 +226,7 @@ func (t *Transcript) validate() error {
 	}
 	switch {
 	case t.About == "":
-		return fmt.Errorf("%s.txt: no sentence on top says what is shown", t.Name)
+		return fmt.Errorf("%s.txt: no comment at the top states the subject", t.Name)
 	case len(t.steps) == 0:
 		return fmt.Errorf("%s.txt: nothing happens", t.Name)
 	case tagged != (t.Differs != ""):

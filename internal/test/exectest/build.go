@@ -58,7 +58,7 @@ func Build(path string) error {
 	}
 	for name := range strings.Lines(sources) {
 		if _, err := os.Stat(strings.TrimSpace(name)); err != nil && strings.TrimSpace(name) != "" {
-			return fmt.Errorf("look at the sources of beanpole: %w", err)
+			return fmt.Errorf("read the sources of beanpole: %w", err)
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ var partitions = []fault{
 	{"all members are cut off from each other", aNetwork, parted(noMember, both(0, 1), both(1, 2), both(2, 0))},
 	{"no member hears the leader", aNetwork, parted(another, oneWay(0, 1), oneWay(0, 2))},
 	{"the leader hears no member", aNetwork, parted(another, oneWay(1, 0), oneWay(2, 0))},
-	{"one follower does not hear the leader", aNetwork, parted(anyMember, oneWay(0, 1))},
+	{"one follower receives nothing from the leader", aNetwork, parted(anyMember, oneWay(0, 1))},
 	{"the leader receives nothing from one follower", aNetwork, parted(anyMember, oneWay(1, 0))},
 	{"no member hears a follower", aNetwork, parted(anyMember, oneWay(1, 0), oneWay(1, 2))},
 	{"each member hears one other", aNetwork, parted(noMember, oneWay(0, 1), oneWay(1, 2), oneWay(2, 0))},

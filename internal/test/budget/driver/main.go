@@ -25,7 +25,7 @@ import (
 func main() {
 	list := flag.Bool("list", false, "print the names of the scenarios")
 	name := flag.String("scenario", "", "the scenario to run")
-	times := flag.Int("times", 1, "how many times the usual number of operations; 0: none, only what comes before")
+	times := flag.Int("times", 1, "multiple of the usual number of operations; 0 runs only the preparation")
 	dir := flag.String("dir", "", "an empty directory for the journal")
 	flag.Parse()
 	if *list {

@@ -129,7 +129,7 @@ func monitorChecks(addr string) []check {
 			var s map[string]any
 			return errors.Join(yaml.Unmarshal(data[0], &s), equal("type of name", fmt.Sprintf("%T", s["name"]), "string"))
 		}},
-		{"the os is no YAML comment (since 1.13)", func() error {
+		{"the os is not a YAML comment (since 1.13)", func() error {
 			data, err := ask("stats")
 			if err != nil {
 				return err
