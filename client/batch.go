@@ -206,7 +206,7 @@ func (t *batchReserve) takeReply(i int, r *wire.Reply) error {
 	case r.N == 0:
 		t.no = ErrTimedOut
 	case r.N > uint64(t.max):
-		return fmt.Errorf("%w: a batch of %d jobs", ErrProtocol, r.N)
+		return fmt.Errorf("%w: a batch of %d jobs, more than requested", ErrProtocol, r.N)
 	}
 	s := t.conn.stream
 	if err := s.extendDeadline(0); err != nil { // the wait is over: the jobs follow at once

@@ -20,10 +20,10 @@ const (
 // forever is the wait of a reserve without a limit.
 const forever time.Duration = 1<<63 - 1
 
-// A stream is one network connection with commands and replies in the same order. After
-// an error, it is unusable.
+// A stream is one network connection, on which replies arrive in the order of their
+// commands. After an error, it is unusable.
 //
-// An exchange consists of a call of begin, any number of writes and reads, and a call of
+// An exchange consists of a call to begin, any number of writes and reads, and a call to
 // end.
 type stream struct {
 	nc      net.Conn

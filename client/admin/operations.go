@@ -232,10 +232,10 @@ func (c *Client) ListPolicies(ctx context.Context) (Policies, error) {
 
 // SetPolicy is PATCH /policies/{pattern}. Set and unset settings for a pattern of tubes.
 //
-// Settings are durable, and apply to tubes that are created later. A change of a named
-// tube applies at once, a change of a pattern within some turns, and to a job at its next
-// event. `paused` also accepts a duration such as `1h30m` or `2d`, counted from now. The
-// client needs the right on every tube that the pattern matches.
+// Settings are durable, and also apply to tubes that are created later. A change to a
+// named tube takes effect at once, and a change to a pattern within a few turns. A job is
+// affected at its next event. `paused` also accepts a duration such as `1h30m` or `2d`,
+// counted from now. The client needs the right on every tube that the pattern matches.
 func (c *Client) SetPolicy(ctx context.Context, in *SetPolicy) (Policy, error) {
 	return ask[Policy](ctx, c, "PATCH /policies/{pattern}", in)
 }

@@ -21,7 +21,7 @@ import (
 // Explain adds the remedy to an error about the directory of a journal.
 func Explain(dir string, err error) error {
 	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
-		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage, %s)",
+		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage; %s)",
 			damage.File, damage.Offset, damage.Reason, dir, Repair(dir))
 	}
 	hint := ""

@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// listClasses counts the classes of the first jobs of a tube in a state.
+// listClasses counts the classes among a tube's first jobs in a given state.
 func (r *request) listClasses(in *admin.ListClasses) (out admin.Classes, err error) {
 	state, err := parseState(in.State, allStates...)
 	if err != nil {

@@ -134,7 +134,7 @@ type longRequest struct{ commands int64 }
 
 func (r longRequest) Apply(_ *engine.Engine, now int64) int64 { return now + r.commands }
 
-// Do allocates nothing, neither alone nor when other requests arrive during its turn.
+// Do does not allocate, either alone or when other requests arrive during its turn.
 func TestDoAllocates(t *testing.T) {
 	b := newBroker(t, nil)
 	c := b.NewCaller(&request{apply: func(*engine.Engine, int64) {}})

@@ -13,9 +13,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// When the log of entries has filled the disk, the log is cut, even if it is kept for an
-// absent member, which then receives the whole queue. The log is also cut if the journal
-// has no space next to it.
+// When the Raft log fills the disk, it is cut, even if an absent member still needs it.
+// That member then receives the whole queue. The log is also cut if it leaves no space
+// for the journal.
 func TestLogFillsDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")

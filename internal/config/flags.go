@@ -16,7 +16,7 @@ import (
 // Define adds the options to a set of flags, in groups.
 func (opt *Options) Define(set *pflag.FlagSet) {
 	flags.AddGroup(set, "Sockets", opt.defineSockets)
-	flags.AddGroup(set, "Security of these sockets", opt.defineSecurity)
+	flags.AddGroup(set, "Socket security", opt.defineSecurity)
 	flags.AddGroup(set, "Limits", opt.defineConnectionLimits)
 	flags.AddGroup(set, "Queue limits", opt.defineQueueLimits)
 	flags.AddGroup(set, "Journal", opt.defineJournal)
@@ -110,7 +110,7 @@ func (opt *Options) defineLog(fs *pflag.FlagSet) {
 	define(fs, "compat", "", as(&opt.Server.Compat, wire.ParseCompat, showCompat), "speak the protocol of beanstalkd `VERSION` 1.12 or 1.13;\n"+
 		"1.12 does not quote strings in statistics (default 1.13)")
 	define(fs, "log-format", "", as(&opt.jsonLog, parseLogFormat, showLogFormat), "`FORMAT` of the log: text or json (default text)")
-	define(fs, "slow-turn", "", as(&opt.Slow.Turn, duration.Parse, showDuration), "log turns, which execute commands, that take this `TIME`;\n"+
+	define(fs, "slow-turn", "", as(&opt.Slow.Turn, duration.Parse, showDuration), "log turns (batches of commands) that take at least `TIME`;\n"+
 		"0 disables (default 50ms)")
 	define(fs, "slow-sync", "", as(&opt.Slow.Sync, duration.Parse, showDuration), "log syncs of the journal that take this `TIME`; 0\n"+
 		"disables (default 1s)")

@@ -20,7 +20,7 @@ type list struct {
 	Found   bool           // whether the link to the next page continues a search
 }
 
-// A column is the header of a column.
+// A column describes a column of a list: its header, sort order and style.
 type column struct {
 	Title, Hint  string
 	Class        string // class of the header and its cells: l for text, opt to hide it on small screens

@@ -29,8 +29,8 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// On loopback, the names in adminHosts, as of a proxy, and the names of this machine are
-// valid.
+// On loopback, the valid host names are those in --admin-host, such as a proxy's, and
+// those of this machine.
 func TestAdminHosts(t *testing.T) {
 	p := start(t, "-p", "0", "--admin", "127.0.0.1:0", "--admin-host", "queue.example.com")
 	address := p.await(adminLine)

@@ -112,7 +112,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, what := range []string{`"\[\[limit\]\] jobs" tube=small`, `"\[\[limit\]\] bytes" tube=bytes`, "max-tubes tube=fourth", "max-watched tube=small"} {
-		p.await("a limit refuses commands.* limit=" + what)
+		p.await("refusing commands; a limit is reached.* limit=" + what)
 	}
 	write(limit("sm*", "jobs = 100"))
 	p.signals <- syscall.SIGHUP

@@ -66,6 +66,6 @@ func logLimits(log *slog.Logger) func(engine.Limit, string) {
 		if lines[l] == nil {
 			lines[l] = ratelog.New(log, 1, 5)
 		}
-		lines[l].Warn("a limit refuses commands", "limit", l.String(), "tube", tube)
+		lines[l].Warn("refusing commands; a limit is reached", "limit", l.String(), "tube", tube)
 	}
 }

@@ -95,7 +95,7 @@ func packAgain(body, inner []byte, packs []string) []byte {
 	return inner
 }
 
-// packStructure returns a text with the values of the edited JSON.
+// packStructure returns text with its values replaced by those of the edited JSON.
 func packStructure(text, edited []byte, depth int) ([]byte, error) {
 	inner, packs := unpackAll(text, Limit, newBudget())
 	if isJSON(inner) {

@@ -34,7 +34,7 @@ const (
 	maxJobs = isNode - slotsPerPage
 )
 
-// A recentNode is a node on the path of 16 ids.
+// A recentNode caches the last node found on the shared path of 16 consecutive ids.
 type recentNode struct {
 	prefix uint64 // the ids without their last four bits
 	node   *node  // the node, or nil

@@ -176,7 +176,7 @@ func (t *Tube) busy() string {
 	case t.Counted.Reserved > 0:
 		parts = append(parts, fmt.Sprintf("%s in the last %s", count(t.Counted.Reserved, "job was reserved", "jobs were reserved"), words(t.Counted.Over)))
 	default:
-		parts = append(parts, "none waits for a job or holds one")
+		parts = append(parts, "none is waiting for or holding a job")
 	}
 	return t.workers() + ": " + strings.Join(parts, ", ")
 }

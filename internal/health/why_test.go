@@ -36,7 +36,7 @@ func TestWhy(t *testing.T) {
 		{Tube{Buried: 9, Used: 1}, Bad, "no job is ready; 9 buried jobs; the tube is at its limit: new jobs are refused"},
 
 		// Workers that neither wait nor hold a job can have reserved some.
-		{Tube{Ready: 1, Watching: 2}, "", "2 workers: none waits for a job or holds one; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 2}, "", "2 workers: none is waiting for or holding a job; 1 job is ready"},
 		{Tube{Ready: 1, Watching: 1, Workers: none, Counted: Counts{Over: Lately, Reserved: 530}}, "", "1 worker: 530 jobs were reserved in the last 10 min; 1 job is ready"},
 		{
 			Tube{Ready: 1, Watching: 1, Workers: none, Counted: Counts{Over: 4 * time.Minute, Reserved: 12_530, Released: 12_530}}, Bad,

@@ -120,8 +120,8 @@ func TestHotJob(t *testing.T) {
 	}
 }
 
-// On a full disk, a follower applies deletions, but stops at the first job. When the disk
-// has space, it continues.
+// On a full disk, a follower applies deletions, but stops at the first put. When the disk
+// has space again, it continues.
 func TestFullFollower(t *testing.T) {
 	disk := memfs.New()
 	j, eng := openMember(t, disk, "/")

@@ -293,7 +293,7 @@ func (p *parser) quoted() (string, error) {
 	return "", fmt.Errorf("the quote before %q does not end", cut(p.rest[1:]))
 }
 
-// Quote formats a text so that Parse reads it as one word.
+// Quote quotes text so that Parse reads it as one word.
 func Quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

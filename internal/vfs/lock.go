@@ -15,10 +15,10 @@ import (
 
 // locks contains the locks that this process holds.
 //
-// The lock is the traditional POSIX one, an fcntl write lock on the whole file, because
-// beanstalkd uses it. It has two traps: it does not exclude the process that holds it,
-// and the process loses it when it closes any descriptor of the file. Therefore Lock
-// searches a file here before it opens it.
+// Each is a traditional POSIX lock, an fcntl write lock on the whole file, because
+// beanstalkd uses the same. Such a lock has two traps: it does not exclude the process
+// that holds it, and the process loses it when it closes any descriptor of the file.
+// Therefore, Lock looks for a file in locks before it opens it.
 var locks struct {
 	mu   sync.Mutex
 	held []*heldLock

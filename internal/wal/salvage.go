@@ -31,9 +31,9 @@ func (d Damage) String() string {
 // whose lock the caller must hold.
 //
 // Salvage recognizes a record by its checksum alone, which covers the log, the segment
-// and the offset; a fragment identifies its record. Therefore, missing, truncated or
-// renamed files and damaged links do not matter. Salvage also reads failed attempts to
-// heal and duplicate files: they repeat records in the same order.
+// and the offset. Each fragment identifies its record. Therefore, missing, truncated or
+// renamed files and damaged links do not matter. Salvage also reads duplicate files and
+// the segments of failed attempts to heal, because they repeat records in the same order.
 func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Damage, err error) {
 	l, err := Open(fsys, to, opt)
 	if err != nil {

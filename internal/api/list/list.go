@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// A Key is a sort key: a number, then a text.
+// A Key is a sort key: a number, then a string.
 type Key struct {
 	N int64  `json:",omitempty"`
 	S string `json:",omitempty"`

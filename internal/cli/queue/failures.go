@@ -58,7 +58,7 @@ func newFailures() *cobra.Command {
 	cmd.Example = "  beanpole failures\n  beanpole failures mail --reason SMTPError --do kick\n  beanpole failures mail.dead --do redrive --yes"
 	s.defineTube(cmd, "list the failures in `TUBES`, in addition to the arguments")
 	cmd.Flags().StringVar(&reason, "reason", "", "list groups whose reason contains this `TEXT`")
-	cmd.Flags().StringVar(&do, "do", "", "`ACTION` on the jobs: kick, redrive or delete")
+	cmd.Flags().StringVar(&do, "do", "", "apply `ACTION` to the jobs of the listed groups: kick, redrive or delete")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list at most `N` groups, up to 1000")
 	cmd.RegisterFlagCompletionFunc("do", cobra.FixedCompletions([]string{"delete", "kick", "redrive"}, cobra.ShellCompDirectiveNoFileComp))
 	s.DefineYes(cmd)

@@ -62,7 +62,7 @@ var situations = map[string]situation{
 			watch(e, now, s)
 			put(e, now, "mail", 60)
 		},
-		kinds: "slow", says: []string{"1 worker: none waits for a job or holds one; 1 job is ready"}, alerts: "BeanpoleJobsWait",
+		kinds: "slow", says: []string{"1 worker: none is waiting for or holding a job; 1 job is ready"}, alerts: "BeanpoleJobsWait",
 	},
 	"workers busy with another tube": {
 		begin: func(e *engine.Engine, now int64, s *engine.Session) {

@@ -6,8 +6,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 )
 
-// An oracle records the commits and the replies to clients, and checks their
-// consequences.
+// An oracle records the commits and the replies to clients, and checks that nothing later
+// contradicts them.
 type oracle struct {
 	wrong        string // the first contradiction
 	ops          uint64

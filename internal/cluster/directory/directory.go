@@ -101,8 +101,8 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 // Save returns advice for a member's directory that a command cannot use, because it
 // might contain the last copy of the jobs.
 func Save(dir string) string {
-	return fmt.Sprintf("'beanpole journal copy %[1]s NEW' saves its jobs as a single server's journal; if the other members run, they have all jobs: "+
-		"'beanpole cluster remove' this member there, move %[1]s away, and 'beanpole cluster join' with an empty directory", dir)
+	return fmt.Sprintf("'beanpole journal copy %[1]s NEW' saves its jobs as a single server's journal; if the other members are running, they have all the jobs: "+
+		"remove this member with 'beanpole cluster remove' there, move %[1]s away, and run 'beanpole cluster join' with an empty directory", dir)
 }
 
 func unfinished(dir, command string) error {

@@ -82,7 +82,8 @@ func (l *memory) cutAt(at Position) {
 	if first := l.firstRecent(); at.Index >= first {
 		l.drop(int(at.Index - first + 1))
 	}
-	// The run and the offset that contain the first remaining entry keep their start.
+	// The run and the offset that cover the first remaining entry stay, even if they
+	// start before it.
 	for len(l.terms) > 1 && l.terms[1].Index <= at.Index+1 {
 		l.terms = l.terms[1:]
 	}

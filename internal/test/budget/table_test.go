@@ -26,7 +26,7 @@ const (
 	rounding = 0.01
 
 	// cheaper is the fraction by which a count must be below its budget before the test
-	// asks for a lower budget. It is larger where counts vary more.
+	// asks for a lower budget. A larger tolerance replaces it.
 	cheaper = 0.10
 )
 

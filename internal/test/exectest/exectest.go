@@ -75,7 +75,7 @@ func (p *Process) Wait() error {
 	case <-time.After(Patience):
 		p.Cmd.Process.Signal(syscall.SIGQUIT)
 		<-p.Exited
-		return fmt.Errorf("%s does not end\n%s", p.Cmd, p.Log.End())
+		return fmt.Errorf("%s did not exit\n%s", p.Cmd, p.Log.End())
 	}
 	if !p.Cmd.ProcessState.Success() {
 		return fmt.Errorf("%s has ended with %v\n%s", p.Cmd, p.Cmd.ProcessState, p.Log.End())

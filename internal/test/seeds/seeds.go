@@ -135,7 +135,7 @@ func One(t testing.TB) uint64 {
 
 func again(t testing.TB, seed uint64) {
 	t.Helper()
-	t.Logf("again with: -run '^%s$' -seed=%d", t.Name(), seed)
+	t.Logf("to repeat: -run '^%s$' -seed=%d", t.Name(), seed)
 }
 
 // draw returns a new seed. It is not 0, and short enough to be typed.
