@@ -51,26 +51,12 @@ func (s *OtherServer) locate() error {
 	if !serverName.MatchString(s.Name) {
 		return fmt.Errorf("name %q: want 1 to 63 letters, digits and characters of ._-, the first a letter or a digit", s.Name)
 	}
-	address := s.Address
-	if !strings.Contains(address, "://") {
-		scheme := "http"
-		if s.CA != "" {
-			scheme = "https"
-		}
-		address = scheme + "://" + address
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
-		return fmt.Errorf("address %q: want HOST:PORT, http://HOST:PORT or https://HOST:PORT", s.Address)
-	}
-	switch u.Scheme {
-	case "http":
-		if s.CA != "" {
-			return errors.New("tls-ca needs an address that starts with https://")
-		}
-	case "https":
-	default:
-		return fmt.Errorf("address %q: unsupported scheme %q: want http or https, the admin listener of a beanpole server", s.Address, u.Scheme)
+	u, err := url.Parse(s.Address)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.User != nil, strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "":
+		return fmt.Errorf("address %q: want http://HOST:PORT or https://HOST:PORT, the admin listener of a beanpole server", s.Address)
+	case u.Scheme == "http" && s.CA != "":
+		return errors.New("tls-ca needs an address that starts with https://")
 	}
 	s.URL = u.Scheme + "://" + net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), adminsocket.DefaultPort))
 	return nil

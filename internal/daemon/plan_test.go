@@ -40,7 +40,7 @@ func TestCheckServers(t *testing.T) {
 	server := func(settings ...string) string {
 		return "[[console-server]]\n" + strings.Join(settings, "\n") + "\n"
 	}
-	good := server(`name = "near"`, `address = "10.0.0.5:11380"`, fmt.Sprintf("token-file = %q", token)) + server(`name = "far"`, `address = "https://10.0.0.9"`)
+	good := server(`name = "near"`, `address = "http://10.0.0.5:11380"`, fmt.Sprintf("token-file = %q", token)) + server(`name = "far"`, `address = "https://10.0.0.9"`)
 	const open = `warning: the token of console-server "near" is sent unencrypted`
 	if said, err := check(t, good); err != nil || !strings.Contains(said, open) || !strings.HasSuffix(said, "the configuration is good\n") {
 		t.Errorf("%s, %v", said, err)
@@ -50,14 +50,13 @@ func TestCheckServers(t *testing.T) {
 	}
 	a := func(settings ...string) string { return server(append(settings, `name = "a"`)...) }
 	for text, want := range map[string]string{
-		server(`name = "a/b"`, `address = "host"`):               `console-server 1: name "a/b": want 1 to 63 letters, digits`,
-		a(`address = "host"`) + a(`address = "other"`):           `console-server 2: duplicate name "a"`,
-		a(`address = "http://user@host/path"`):                   `console-server 1: address "http://user@host/path": want HOST:PORT, http://HOST:PORT or https://HOST:PORT`,
-		a(`address = "ftp://host"`):                              `unsupported scheme "ftp": want http or https`,
-		a(`address = "host"`, `token-file = "nowhere"`):          `console-server "a": token-file: open nowhere: no such file or directory`,
-		a(`address = "host"`, fmt.Sprintf("tls-ca = %q", token)): `console-server "a": tls-ca: no certificate in `,
-		a(`adress = "host"`):                                     `unknown setting "adress" in [[console-server]]`,
-		a(`address = "beanstalk://host"`):                        `unsupported scheme "beanstalk": want http or https, the admin listener of a beanpole`,
+		server(`name = "a/b"`, `address = "http://host"`):                `console-server 1: name "a/b": want 1 to 63 letters, digits`,
+		a(`address = "http://host"`) + a(`address = "http://other"`):     `console-server 2: duplicate name "a"`,
+		a(`address = "http://user@host/path"`):                           `console-server 1: address "http://user@host/path": want http://HOST:PORT or https://HOST:PORT`,
+		a(`address = "ftp://host"`):                                      `address "ftp://host": want http://`,
+		a(`address = "http://host"`, `token-file = "nowhere"`):           `console-server "a": token-file: open nowhere: no such file or directory`,
+		a(`address = "https://host"`, fmt.Sprintf("tls-ca = %q", token)): `console-server "a": tls-ca: no certificate in `,
+		a(`adress = "host"`):                                             `unknown setting "adress" in [[console-server]]`,
 	} {
 		if said, err := check(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n%s, %v, want %s", text, said, err, want)

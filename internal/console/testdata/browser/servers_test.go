@@ -15,7 +15,7 @@ func showing(t *testing.T, others ...[2]string) []string {
 	t.Helper()
 	text := ""
 	for _, o := range others {
-		text += fmt.Sprintf("[[console-server]]\nname = %q\naddress = %q\n", o[0], o[1])
+		text += fmt.Sprintf("[[console-server]]\nname = %q\naddress = %q\n", o[0], "http://"+o[1])
 	}
 	path := filepath.Join(t.TempDir(), "beanpole.toml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
