@@ -110,7 +110,7 @@ func TestMentionedFiles(t *testing.T) {
 	checked := 0
 	for _, page := range pages {
 		if page == "CHANGELOG.md" {
-			continue // it mentions removed files
+			continue // the changelog mentions removed files
 		}
 		text, err := os.ReadFile(page)
 		if err != nil {

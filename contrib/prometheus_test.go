@@ -50,7 +50,7 @@ func TestPrometheus(t *testing.T) {
 	for len(left) > 0 {
 		work(ctx, t, addr, opt)
 		for what, expr := range left {
-			if ok, err := hasData(ctx, api, expr); err == nil && ok { // it might still start
+			if ok, err := hasData(ctx, api, expr); err == nil && ok { // Prometheus might still start
 				delete(left, what)
 			}
 		}

@@ -108,7 +108,7 @@ func timed(b *testing.B, f func() error) {
 
 func processorTime() time.Duration {
 	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // this cannot fail for the own process
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for this process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

@@ -50,7 +50,7 @@ type line struct {
 	unwatch func() bool // ends the connection's part in fetcher.kill
 	held    int         // number of jobs, including those to delete
 	done    []report    // reports with jobs to delete
-	retired bool        // it has a job that was given up; closed with its last job
+	retired bool        // the line has a job that was given up; closed with its last job
 }
 
 // A report is a message from a slot to its fetcher.

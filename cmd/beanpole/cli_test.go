@@ -22,7 +22,7 @@ func TestPlainTerminal(t *testing.T) {
 	}
 	defer terminal.Close()
 	var text bytes.Buffer
-	io.Copy(&text, terminal) // it returns an error when the program ends
+	io.Copy(&text, terminal) // returns an error when the program ends
 	if err := cmd.Wait(); err != nil || !strings.HasPrefix(text.String(), "beanpole ") || strings.Contains(text.String(), "\x1b") {
 		t.Errorf("%q, %v", text.String(), err)
 	}

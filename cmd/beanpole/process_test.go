@@ -107,7 +107,7 @@ func (p *process) start(ts *testscript.TestScript, name string, cmd *exec.Cmd, a
 		f.Close()
 	}
 	ts.Defer(func() {
-		p.Kill() // it might have exited already
+		p.Kill() // the process might have exited already
 		for _, m := range addressRE.FindAllStringSubmatch(p.Log.String(), -1) {
 			_, port, _ := net.SplitHostPort(m[1])
 			os.Remove(filepath.Join(adminsocket.System, port+".sock")) // socket file of a killed server

@@ -174,7 +174,7 @@ func startTop(t *testing.T, addr, every string, width, height int, options ...st
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		io.Copy(s.term, ptmx) // it returns an error when the program ends
+		io.Copy(s.term, ptmx) // returns an error when the program ends
 	}()
 	t.Cleanup(func() {
 		cmd.Process.Kill()

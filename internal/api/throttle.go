@@ -121,7 +121,7 @@ func (r *request) beginScan(kind scanKind) (end func(), err error) {
 type reading struct {
 	ctx   context.Context
 	gate  gate
-	in    bool // it holds the gate
+	in    bool // the search holds the gate
 	since time.Time
 	spent time.Duration // time in the gate
 }

@@ -104,7 +104,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		var order []int
 		for i := range 20 {
 			go b.Call(func(*engine.Engine, int64) { order = append(order, i) })
-			synctest.Wait() // it is in the queue
+			synctest.Wait() // the request is in the queue
 		}
 		mayEnd <- true
 		synctest.Wait()

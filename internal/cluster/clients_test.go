@@ -423,7 +423,7 @@ func (k *netClient) ended(f *front, err error) {
 	now := k.sim.now()
 	switch {
 	case k.isOver(), f.isDead(), k.wasApart(k.node.id, now-10*time.Second):
-	case k.command == "reserve" && k.isNear(k.last-outage, k.last+settling): // its wait had not started
+	case k.command == "reserve" && k.isNear(k.last-outage, k.last+settling): // the wait had not started
 	case k.command == "reserve" || k.command == "":
 		if !k.isNear(k.last-settling, k.last+settling) {
 			k.wrong("%s is disconnected (%v), no command in progress since %v: %q", k.name, err, k.last, k.command)

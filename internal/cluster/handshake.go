@@ -64,22 +64,22 @@ var (
 // A peer is this member's state for another member.
 type peer struct {
 	handshake    Handshake
-	clockOffset  int64            // the difference between its clock and Options.Now at the handshake
-	heard        int64            // time of its last message, on Options.Now, or 0
-	linked       bool             // its handshake was accepted, and it has been reachable since
-	lost         int64            // time at which the last connection to it was lost, on Options.Now, or 0
-	refused      error            // the reason why this member refuses it, or nil
-	refuses      error            // the reason why it refuses this member, or nil
-	acknowledged raftlog.Position // the last entry that it has acknowledged to this member
-	recorded     raftlog.Peer     // its record in Raft's log
-	copySince    int64            // time since which it refuses this member with ErrConnected, on Options.Now, or 0
-	offered      int64            // time at which it was offered a snapshot, on Options.Now, or 0
-	goal         uint64           // on the leader: the entry that it must acknowledge next to be up to date
+	clockOffset  int64            // the difference between the peer's clock and Options.Now at the handshake
+	heard        int64            // time of the peer's last message, on Options.Now, or 0
+	linked       bool             // the peer's handshake was accepted, and it has been reachable since
+	lost         int64            // time at which the last connection to the peer was lost, on Options.Now, or 0
+	refused      error            // the reason why this member refuses the peer, or nil
+	refuses      error            // the reason why the peer refuses this member, or nil
+	acknowledged raftlog.Position // the last entry that the peer has acknowledged to this member
+	recorded     raftlog.Peer     // the peer's record in Raft's log
+	copySince    int64            // time since which the peer refuses this member with ErrConnected, on Options.Now, or 0
+	offered      int64            // time at which the peer was offered a snapshot, on Options.Now, or 0
+	goal         uint64           // on the leader: the entry that the peer must acknowledge next to be up to date
 	goalSince    int64            // time at which goal was the last committed entry, on Options.Now; 0 if there is no goal
-	reached      bool             // it has reached a goal
-	late         bool             // it did not reach goal in time
-	contradicts  bool             // it stopped with committed entries that this leader lacks
-	fetches      int              // number of snapshots being sent to it
+	reached      bool             // the peer has reached a goal
+	late         bool             // the peer did not reach goal in time
+	contradicts  bool             // the peer stopped with committed entries that this leader lacks
+	fetches      int              // number of snapshots being sent to the peer
 }
 
 // A peerTable contains the members, and this member's state for the others. The raft loop

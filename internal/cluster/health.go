@@ -80,7 +80,7 @@ func (h *health) blocked(now int64) int64 {
 // A candidacy contains the facts that, in addition to the disk, determine whether a
 // leader steps down.
 type candidacy struct {
-	active       bool   // it serves clients, or could serve them
+	active       bool   // this member serves clients, or could serve them
 	transferring bool   // a transfer is in progress
 	others       bool   // there are other voters
 	best         uint64 // the reachable voter with the longest log, or 0

@@ -70,7 +70,7 @@ func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
 	if err != nil {
 		return logError(err)
 	}
-	defer log.Close() // it was only read
+	defer log.Close() // the log was only read
 	s := log.State()
 	if len(s.Members) == 0 {
 		return logIsGone(dir)

@@ -111,7 +111,7 @@ func TestMembers(t *testing.T) {
 
 		gone := sim.nodeOf(sim.leader())
 		if err := gone.member.Remove(t.Context(), gone.id); err != nil && !errors.Is(err, ErrNotLeader) {
-			sim.fatalf("a leader cannot be removed: %v", err) // it might not be notified of its removal
+			sim.fatalf("a leader cannot be removed: %v", err) // the leader might not be notified of its removal
 		}
 		sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m.opt.Self.ID != gone.id })
 		sim.removed(gone)
@@ -171,7 +171,7 @@ func TestGroupErrors(t *testing.T) {
 		if l.Add(t.Context(), raftlog.MemberInfo{ID: 9, Address: l.opt.Self.Address}) == nil {
 			t.Error("two members have an address")
 		}
-		sim.must(l.Add(t.Context(), sim.nodes[2].self())) // it was already requested
+		sim.must(l.Add(t.Context(), sim.nodes[2].self())) // the change was already requested
 	})
 }
 

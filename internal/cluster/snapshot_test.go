@@ -223,7 +223,7 @@ func TestFromBackup(t *testing.T) {
 			m.kill(false)
 			m.boot()
 		}
-		sim.leader() // it has applied all entries
+		sim.leader() // the leader has applied all entries
 		sim.must(m.member.Close())
 		names, err := m.disk.List(LogDir(dir))
 		sim.must(err)

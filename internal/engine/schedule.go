@@ -136,7 +136,7 @@ func (e *Engine) RunSchedules(now, wall int64) {
 		s.cursor = (s.cursor + 1) % len(s.list)
 		for d := s.list[s.cursor]; d.next <= at; ran++ {
 			if ran > 0 && (e.tickSpent() || e.turnLogged >= maxLogged) {
-				s.cursor += len(s.list) - 1 // it will be the first in the next turn
+				s.cursor += len(s.list) - 1 // the schedule will be the first in the next turn
 				s.due = now
 				return
 			}

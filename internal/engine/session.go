@@ -45,7 +45,7 @@ const deadlineMargin = second
 // next returns the time at which Tick must examine the session.
 func (s *Session) next() int64 {
 	if s.closed {
-		return s.resumeAt // its jobs no longer have a TTR
+		return s.resumeAt // the jobs no longer have a TTR
 	}
 	due := s.reserved.due()
 	switch {

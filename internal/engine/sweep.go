@@ -147,7 +147,7 @@ func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 		o = e.admit(JobMoved, to, j.bodyLen)
 	}
 	if o != OK {
-		e.removeIfUnused(to) // it might have been created for this move
+		e.removeIfUnused(to) // the tube might have been created for this move
 		return nil, o
 	}
 	return to, OK

@@ -95,7 +95,7 @@ func AddGroup(flags *pflag.FlagSet, title string, define func(*pflag.FlagSet)) {
 
 // Nearest returns the most similar of names, or "".
 func Nearest(names []string, wrong string) string {
-	all := &cobra.Command{} // it implements the distance between names
+	all := &cobra.Command{} // Command implements the distance between names
 	for _, name := range names {
 		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 	}

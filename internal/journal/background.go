@@ -155,7 +155,7 @@ func (p *preparer) step(now int64) (next int64) {
 		if !wal.NoRoom(err) { // a full disk is reported when it refuses a record
 			p.health.set(unprepared, err)
 		}
-	case !busy && p.failedAt == 0: // it has succeeded, although there is more to do
+	case !busy && p.failedAt == 0: // the preparer has succeeded, although there is more to do
 		p.health.clear(unprepared)
 	}
 	retry := now + healPause // in order to check the result, sooner if it can clear an error

@@ -169,7 +169,7 @@ func (l *loop) drainInbox() {
 		switch s := d.socket; {
 		case s.isIn(l):
 			l.end(s, d.reason)
-		case s.loop != l: // it was pending here, and is now in another loop
+		case s.loop != l: // the socket was pending here, and is now in another loop
 			s.loop.inbox.dismiss(s, d.reason)
 		case s.joining:
 			s.dismissal = d.reason

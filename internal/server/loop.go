@@ -114,7 +114,7 @@ type loop struct {
 	sentTerm    uint64 // the leadership for which sentClients was sent
 	sentClients int    // number of clients to resume, as last sent to the leader
 
-	spare messages // spare messages // with the lists for the next exchange with the inbox
+	spare messages // contains the lists for the next exchange with the inbox
 
 	// The state of the iteration.
 	runnable []*socket     // to serve without an event

@@ -58,7 +58,7 @@ func (p *proxy) route() {
 		}
 	case lead.Leader == 0, lead.Leader == l.srv.opt.Cluster.ID:
 		p.pend()
-	case s.proxied != nil: // its member already has the new leader, or still has the old one
+	case s.proxied != nil: // the member already has the new leader, or still has the old one
 		p.pend()
 	case lead.Term == p.header.Term && l.now < p.retryAt: // the connection to this leader was lost
 		p.pend()

@@ -118,7 +118,7 @@ func replaceSelf(ctx context.Context, d *directory.Directory) error {
 	// has caught up, the cluster would survive fewer failures.
 	add := control.Request{Do: control.DoAdd, ID: credentials.ID, Address: d.Listen, InPlaceOf: d.ID}
 	with, err := control.Ask[raftlog.Membership](ctx, d, add)
-	if errors.Is(err, cluster.ErrNotMember) { // it was already removed
+	if errors.Is(err, cluster.ErrNotMember) { // the member was already removed
 		add.InPlaceOf = 0
 		with, err = control.Ask[raftlog.Membership](ctx, d, add)
 	}

@@ -29,9 +29,9 @@ import (
 // half an hour.
 type situation struct {
 	begin, step func(e *engine.Engine, now int64, worker *engine.Session)
-	kinds       string   // of the findings
+	kinds       string   // kinds of the findings
 	says        []string // contained in the explanation of the tube
-	alerts      string   // that fire
+	alerts      string   // alerts that fire
 }
 
 var mail = []byte("mail")

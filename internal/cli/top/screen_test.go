@@ -179,7 +179,7 @@ func (s *screen) golden(name string) {
 	s.t.Helper()
 	path := filepath.Join("testdata", name+".txt")
 	if *update {
-		for old := ""; old != s.text(); { // it can be half drawn
+		for old := ""; old != s.text(); { // the screen can be half drawn
 			old = s.text()
 			time.Sleep(200 * time.Millisecond)
 		}

@@ -22,7 +22,7 @@ func TestScreens(t *testing.T) {
 			s := show(t, newFakeServer(), size[0], size[1])
 			s.wait("default")
 			s.golden(name("tubes"))
-			s.press("ss") // by name, by ready
+			s.press("ss") // sort by name, then by ready
 			s.wait("vREADY")
 			s.golden(name("by-ready"))
 			s.press("?")
@@ -85,7 +85,7 @@ func TestKeys(t *testing.T) {
 	s.wait("übergrößen has no jobs to delete")
 	s.press("K")
 	s.wait("übergrößen has no jobs to kick")
-	s.press("kkk") // one line up
+	s.press("kkk") // go one line up
 	s.wait("> thumbnails")
 	s.press("p")
 	s.wait("end the pause of thumbnails-of-all-the-pictures-that-were-ever-sent, which has 59m3s left? y/n")
@@ -303,7 +303,7 @@ func TestCursor(t *testing.T) {
 	m.sort = name
 	m.arrange()
 	m.moveTo(95)
-	m.sort = 2 // by ready
+	m.sort = 2 // sort by ready
 	m.arrange()
 	if m.selected != "tube95" || m.cursor != 4 || m.cursor < m.top || m.cursor >= m.top+m.rows() {
 		t.Errorf("the cursor is on %s, line %d, the first on the screen is %d", m.selected, m.cursor, m.top)

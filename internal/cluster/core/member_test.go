@@ -88,7 +88,7 @@ type member struct {
 	gone    bool  // whether it was removed
 	slow    int64 // additional time of a sync
 	fetch   fetch
-	passive bool // it counts no ticks, so it never runs for election
+	passive bool // the member counts no ticks, so it never runs for election
 }
 
 // A change is an entry that was applied.
@@ -322,7 +322,7 @@ func (m *member) notice() {
 		return
 	}
 	if m.epoch != 0 {
-		m.pending = nil // their outcome is unknown
+		m.pending = nil // the outcome of these changes is unknown
 		m.rebuild()
 		m.core.Reloaded()
 	}

@@ -35,7 +35,7 @@ func (sim *simulation) regrouped(g *Roles) {
 		if ids := slices.Concat(g.Conf.GetVoters(), g.Conf.GetLearners(), g.Conf.GetVotersOutgoing()); m.gone || slices.Contains(ids, m.id) || g.Index < sim.lastChange {
 			continue
 		}
-		m.gone = true // it continues for some time without this information
+		m.gone = true // the member continues for some time without this information
 		m.do(second, func() { m.crash(true) })
 	}
 	sim.lastChange = max(sim.lastChange, g.Index)

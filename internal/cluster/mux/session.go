@@ -315,7 +315,7 @@ func (s *Session) handle(id uint32, kind byte, length int, b []byte) error {
 		if st.credit += length; st.credit > Window {
 			return fmt.Errorf("%w: credit for stream %d exceeds the window", errProtocol, id)
 		}
-		if len(s.pending) >= maxPending { // it cannot send yet; block will notify it
+		if len(s.pending) >= maxPending { // the session cannot send yet; block will notify the stream
 			s.block(st)
 		}
 	default:

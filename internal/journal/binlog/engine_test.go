@@ -42,7 +42,7 @@ func readWhole(tb rapid.TB, fsys vfs.FS, dir string, opt Options) (*engine.Engin
 func jobsOf(eng *engine.Engine) map[uint64]engine.Change {
 	jobs := make(map[uint64]engine.Change)
 	for c := range eng.Snapshots {
-		c.Body, c.Slot = bytes.Clone(c.Body), 0 // its slot in another engine differs
+		c.Body, c.Slot = bytes.Clone(c.Body), 0 // the slot in another engine differs
 		jobs[c.ID] = c
 	}
 	return jobs

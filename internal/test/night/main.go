@@ -119,7 +119,7 @@ func (n *night) run(p part, d time.Duration) {
 	defer cancel()
 	command := p.lasting(d)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the part's children end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%q\n", command)

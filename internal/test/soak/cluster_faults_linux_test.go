@@ -37,7 +37,7 @@ var clusterFaults = append([]fault{
 	{"transfer", nil, func(c *group) {
 		to := c.leader().next()
 		if out, err := to.command("cluster", "transfer", to.dir); err != nil {
-			c.s.t.Logf("the leadership was not transferred: %v: %s", err, out) // it might already lead
+			c.s.t.Logf("the leadership was not transferred: %v: %s", err, out) // the target might already lead
 		}
 	}},
 	{"kill -9 of a follower", nil, func(c *group) { c.restartAfter(c.leader().next(), (*process).kill) }},
