@@ -34,7 +34,7 @@ func journalOf(fsys vfs.FS, at journal.Applied, jobs ...uint64) (*journal.Journa
 	return j, j.Close()
 }
 
-// A lagging is a member's directory, with the snapshot to install.
+// A lagging contains the directory of a lagging member, and the snapshot to install.
 type lagging struct {
 	disk    *memfs.FS
 	archive []byte

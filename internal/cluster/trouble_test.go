@@ -28,7 +28,7 @@ func (h *trouble) slow(pace int64) {
 	h.pace = pace
 }
 
-// write takes the time that writing the given number of bytes takes.
+// write waits for the duration of a write of the given number of bytes.
 func (h *trouble) write(bytes int) {
 	h.mu.Lock()
 	if h.pace == 0 {

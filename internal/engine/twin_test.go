@@ -35,7 +35,7 @@ func (s rapidSource) intn(label string, n int) int {
 	return rapid.IntRange(0, n-1).Draw(s.T, label)
 }
 
-// fataler is the common part of rapid and testing.
+// fataler contains the common methods of rapid.T and testing.T.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -132,7 +132,7 @@ func (sim *simulation) part(a, b *member) {
 	sim.cut[[2]int{int(a.id), int(b.id)}], sim.cut[[2]int{int(b.id), int(a.id)}] = true, true
 }
 
-// putAt makes clients put on the active one of some members.
+// putAt makes clients put jobs on the active member among some members.
 func (sim *simulation) putAt(members []*member) {
 	for _, m := range members {
 		if m.up && m.epoch != 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A fetch is the copying of a snapshot by the member that lacks it.
+// A fetch is the transfer of a snapshot to the member that lacks it.
 type fetch struct {
 	underWay bool
 	sealed   []change // fetched changes; durable
