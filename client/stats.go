@@ -116,7 +116,7 @@ type JobStats struct {
 
 	// Numbers of these events.
 	Reserves uint64 `stats:"reserves"`
-	Timeouts uint64 `stats:"timeouts"` // expirations of its time to run
+	Timeouts uint64 `stats:"timeouts"` // number of times that the time to run has expired
 	Releases uint64 `stats:"releases"`
 	Buries   uint64 `stats:"buries"`
 	Kicks    uint64 `stats:"kicks"`

@@ -16,7 +16,7 @@ const (
 	PutReserveDelete Mix = "put-reserve-delete" // put, reserve, and delete the reserved job
 	Put              Mix = "put"                // only put, which fills the tube
 	Drain            Mix = "drain"              // reserve and delete until the tube is empty
-	PutDelete        Mix = "put-delete"         // put, and delete the same job
+	PutDelete        Mix = "put-delete"         // put a job and delete the same job
 )
 
 // Mixes contains all mixes.

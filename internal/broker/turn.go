@@ -162,7 +162,7 @@ func (b *Broker) schedule(next int64) {
 		return
 	}
 	b.timerAt = next
-	b.timer.Reset(time.Duration(max(0, next-b.now()))) // the turn has taken some time
+	b.timer.Reset(time.Duration(max(0, next-b.now()))) // the turn itself has taken some time
 }
 
 // tick runs a turn for due timers, or after a failure of the log. The timer calls it in

@@ -76,7 +76,7 @@ func (r *raftLoop) tick() {
 	r.manage()
 }
 
-// work does the core's work until none is left.
+// work performs the core's work until none is left.
 func (r *raftLoop) work() {
 	for {
 		work := r.core.Work()

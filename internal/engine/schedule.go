@@ -179,8 +179,8 @@ func (s *schedules) relist() {
 
 func compareName(d *scheduled, name string) int { return strings.Compare(d.Name, name) }
 
-// runSchedule does the next due run of a schedule, if any, and sets the time at which it
-// must be called again.
+// runSchedule executes the next due run of a schedule, if any, and sets the time at which
+// it must be called again.
 func (e *Engine) runSchedule(now, at int64, d *scheduled) {
 	e.turnWork += scheduleWork
 	if d.Text == "" {

@@ -52,7 +52,7 @@ func (c *cleaner) due() bool {
 // late reports whether the log is about to exceed its limit.
 func (c *cleaner) late() bool { return c.j.bytes > 2*c.kept()+c.j.opt.SegmentSize }
 
-// step does a step of cleaning, if it is due, and returns the time of the next step.
+// step performs a step of cleaning, if one is due, and returns the time of the next step.
 func (c *cleaner) step(now int64) (next int64) {
 	j := c.j
 	want := c.missed + cleanRatio*c.appended

@@ -232,7 +232,7 @@ func (l *loop) wait() {
 	l.begin()
 }
 
-// begin starts an iteration. New clients are first.
+// begin starts an iteration, which handles new clients first.
 func (l *loop) begin() {
 	l.iteration++
 	l.written = 0
