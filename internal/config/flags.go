@@ -118,8 +118,8 @@ func (opt *Options) defineLog(fs *pflag.FlagSet) {
 		"these options (default none)")
 	fs.BoolVarP(&opt.Version, "version", "v", false, "print the version and exit")
 	fs.BoolP("help", "h", false, "print this help")
-	fs.BoolVarP(&opt.compact, "c", "c", opt.compact, "")
-	fs.BoolVarP(&opt.noCompact, "n", "n", opt.noCompact, "")
+	fs.BoolVarP(&opt.compaction, "c", "c", opt.compaction, "")
+	fs.BoolVarP(&opt.compaction, "n", "n", opt.compaction, "")
 	fs.Lookup("c").Hidden, fs.Lookup("n").Hidden = true, true
 }
 

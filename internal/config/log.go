@@ -47,7 +47,7 @@ func (opt *Options) LogLevel() slog.Level {
 
 // LogNotices logs options that have no effect.
 func (opt *Options) LogNotices(log *slog.Logger) {
-	if opt.compact || opt.noCompact {
+	if opt.compaction {
 		log.Warn("options -c and -n have no effect: the journal is always compacted")
 	}
 	j := &opt.Journal

@@ -35,8 +35,8 @@ type Options struct {
 	Verbose int // 1 logs connections, 2 also commands
 	Version bool
 
-	jsonLog            bool
-	compact, noCompact bool // -c and -n, which have no effect
+	jsonLog    bool
+	compaction bool // -c or -n, which do nothing
 }
 
 // Journal configures how jobs are stored on disk.

@@ -59,24 +59,13 @@ func (f *serverInfo) Info() admin.Server {
 // settings returns the settings in force. Reloadable settings have the values that were
 // read last.
 func (f *serverInfo) settings() (all []admin.Setting) {
-	started, latest := rowsOf(f.plan.settings), rowsOf(f.latest.Load())
-	for _, name := range f.plan.settings.Names() {
-		from := started
-		if slices.Contains(reloadable, name) {
-			from = latest
+	started, _ := f.plan.settings.Rows() // parsed from text, so they can be formatted
+	latest, _ := f.latest.Load().Rows()
+	for _, r := range started {
+		if slices.Contains(reloadable, r.Name) {
+			r = latest[slices.IndexFunc(latest, func(l config.Row) bool { return l.Name == r.Name })]
 		}
-		if r, ok := from[name]; ok {
-			all = append(all, admin.Setting(r))
-		}
-	}
-	return all
-}
-
-func rowsOf(s *config.Settings) map[string]config.Row {
-	rows, _ := s.Rows() // parsed from text, so they can be formatted
-	all := make(map[string]config.Row)
-	for _, r := range rows {
-		all[r.Name] = r
+		all = append(all, admin.Setting(r))
 	}
 	return all
 }
