@@ -222,10 +222,10 @@ func (m metrics) server(s *server.Counts) {
 func (m metrics) journal(s *server.JournalStats) {
 	m.gauge("journal_healthy", "1 if journal-health in stats is ok.", bit(s.Health == ""))
 	m.gauge("journal_bytes", "Size of the records in all segments.", float64(s.Bytes))
-	m.gauge("journal_live_bytes", "Size of the records of all jobs after a rewrite.", float64(s.LiveBytes))
+	m.gauge("journal_live_bytes", "Size that the records of all jobs would have if the journal were rewritten now.", float64(s.LiveBytes))
 	m.gauge("journal_segments", "Number of segments with records.", float64(s.Segments))
 	m.counters("journal_records_total", "Total journal records written, by kind: changes, and copies by compaction.", "kind", map[string]uint64{"change": s.RecordsWritten - s.RecordsMigrated, "cleaning": s.RecordsMigrated})
-	m.histogram("journal_sync_seconds", "Duration of syncs of the journal.", &s.Syncs, workTimes)
+	m.histogram("journal_sync_seconds", "Duration of journal syncs.", &s.Syncs, workTimes)
 }
 
 func (m metrics) cluster(s *ClusterStats) {
