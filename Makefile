@@ -110,7 +110,7 @@ documentation: ## copy the documentation, with the examples of contrib and dist,
 	chmod -R u=rwX,go=rX $(TO)
 
 manual: ## write manual pages and completions to TO, a directory like /usr/share
-	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -tags manual $(RELEASED) -o bin/describe ./cmd/beanpole # for this machine, also when cross-compiling
+	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -tags manual $(RELEASED) -o bin/describe ./cmd/beanpole # for this machine, even when cross-compiling
 	env -u BEANPOLE_ADDR bin/describe man $(TO)/man doc/configuration.md
 	for s in bash-completion/completions/beanpole:bash zsh/site-functions/_beanpole:zsh fish/vendor_completions.d/beanpole.fish:fish; do \
 		install -d $(TO)/$$(dirname $${s%:*}) && \

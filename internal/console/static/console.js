@@ -1,6 +1,6 @@
 // The console works without this file. With it, values update live, dialogs open in place, forms are sent in the
-// background, and keys work. This file never turns data into HTML: it sets texts as texts. The server has escaped the pages
-// that are loaded for a part of them, and the Content-Security-Policy runs none of their scripts.
+// background, and keys work. This file never converts data to HTML: it sets texts as texts. If it loads a page to show a part
+// of it, the server has escaped the page, and the Content-Security-Policy blocks its scripts.
 "use strict";
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
@@ -9,14 +9,14 @@
   const load = (url) => fetch(url, { headers: { Accept: "text/html" } });
   const keep = (key, value) => { try { value === undefined || localStorage.setItem("beanpole-" + key, value); return localStorage.getItem("beanpole-" + key); } catch { return null; } };
 
-  // Live values. The stream carries texts and lines by the ids of their elements.
+  // Live values. The stream contains texts and lines by the ids of their elements.
   const button = $("#live"), stream = document.body.dataset.live;
   const view = stream || location.href; // of the shown page, whose default tab can change
   let shape = $("#foot")?.dataset.shape, source = null, poll = 0, on = keep("live") !== "off", loading = false, stale = false, over = false;
 
   const show = (state) => { for (const s of ["on", "slow", "lost"]) button.toggleAttribute("data-" + s, s === state); button.textContent = { on: "live", slow: "every 5 s", lost: "reconnecting", off: "paused" }[state]; button.setAttribute("aria-pressed", String(state !== "off")); };
 
-  // After five seconds without an answer the page shows that its values are old.
+  // After five seconds without an answer, the page shows that its values are old.
   let heard = Date.now();
   const hear = () => { heard = Date.now(); $("#away").hidden = true; };
   const listen = (asks) => {
@@ -99,7 +99,7 @@
     begin();
   }
 
-  // Dialogs show the page that asks for an action. If that fails, they show the reason: the selection and the typed text stay.
+  // Dialogs show the confirmation page of an action. If the action fails, they show the reason and keep the selection and the text.
   const dialog = $("#dialog");
   const open = (part) => {
     dialog.replaceChildren(part);
@@ -164,7 +164,7 @@
   });
   const count = () => all("[data-count]").forEach((text) => { const n = all("tbody :checked", text.closest("form")).length; text.textContent = n ? n + " selected" : "Selected"; });
 
-  // The palette shows the choices of the page that finds. Enter opens the first choice.
+  // The palette shows the choices of the find page. Enter opens the first choice.
   const palette = $("#palette"), field = $("input", palette);
   let asked = 0;
   const choices = async () => {
@@ -181,7 +181,7 @@
     if (by) { asked++; e.preventDefault(); list[(list.indexOf(document.activeElement) + by + list.length) % list.length].focus(); }
   };
 
-  // A search field offers names, a schedule its next runs.
+  // A search field offers names, and a schedule shows its next runs.
   document.addEventListener("input", async (e) => {
     const t = e.target, form = t.closest("[data-next-runs]");
     if (!form && !t.matches("[data-names]") || e.inputType === "insertReplacementText") return;
@@ -191,7 +191,7 @@
     if (list && mine === asked) (form ? $("[data-part]", form) : t.list).replaceChildren(...list.childNodes);
   });
 
-  // A click elsewhere and Escape close a menu.
+  // A click elsewhere or Escape closes a menu.
   document.addEventListener("click", (e) => all("details.menu[open]").forEach((m) => m.contains(e.target) || (m.open = false)));
   document.addEventListener("keydown", (e) => { const m = e.key === "Escape" && $("details.menu[open]"); if (m) { m.open = false; $("summary", m).focus(); } });
 
@@ -222,7 +222,7 @@
   let row = -1, prefix = "";
   const rows = () => all("[data-rows] tbody tr");
   const move = (by) => { const list = rows(); list[row]?.classList.remove("here"); row = Math.max(0, Math.min(list.length - 1, row + by)); list[row]?.classList.add("here"); list[row]?.scrollIntoView({ block: "nearest" }); $("td.name a", list[row] ?? document.createElement("p"))?.focus({ preventScroll: true }); };
-  // A key acts on the selected rows, else on the row of j and k, else on the subject of the page.
+  // A key acts on the selected rows, or else on the current row, or else on the subject of the page.
   const act = (...names) => {
     const form = $("main form[data-confirm]"), button = form && names.map((n) => $("button[value=" + n + "]", form)).find(Boolean);
     const here = $("tbody .here input[type=checkbox]");

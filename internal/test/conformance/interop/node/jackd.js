@@ -7,8 +7,8 @@ const job = ({ id, payload }) => ({ id, body: Buffer.from(payload) })
 
 life({
   name: 'jackd',
-  // 2.2.2 sends a Buffer as JSON, takes a ttr of 0 for its default, ends no
-  // line of pause-tube, and loses track of bodies that arrive in one packet.
+  // 2.2.2 sends a Buffer as JSON, replaces a TTR of 0 with its default, does not
+  // end the line of pause-tube, and mixes up bodies that arrive in one packet.
   cannot: ['binary body', 'a time to run of 0 becomes 1', 'pause, and a pause of 0 resumes at once',
     'many commands at once are answered in order'],
   async connect (host, port) {

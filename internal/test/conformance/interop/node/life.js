@@ -1,12 +1,12 @@
-// The life of a job, told once for all Node clients. Each check gets two fresh
-// connections and a tube of its own. A client is adapted by an object with
+// The life of a job, for all Node clients. Each check gets two new connections and
+// its own tube. An object adapts a client. It contains
 //
 //   name                       of the npm package
 //   connect(host, port)        a connection with the methods used below;
-//                              bodies are Buffers, ids strings, a refusal is
-//                              an Error with the server's word in its message or code
+//                              bodies are Buffers, ids are strings, a refusal is
+//                              an Error with the server's reply in its message or code
 //
-//   cannot                     names of checks that the library is not made for
+//   cannot                     names of checks that the library does not support
 //
 // A connection that lacks a method skips the checks that need it. The output
 // is TAP, which ../run counts.

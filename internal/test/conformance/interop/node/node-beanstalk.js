@@ -2,7 +2,7 @@
 const { Client } = require('node-beanstalk')
 const life = require('./life')
 
-// It answers null or false where the server said NOT_FOUND or TIMED_OUT.
+// It returns null or false if the server replied NOT_FOUND or TIMED_OUT.
 const some = word => value => {
   if (value === null || value === false) throw new Error(word)
   return value

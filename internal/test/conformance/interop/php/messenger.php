@@ -1,5 +1,5 @@
 <?php
-// What Symfony Messenger's beanstalkd transport does with a queue.
+// The use of a queue by Symfony Messenger's beanstalkd transport.
 
 require __DIR__ . '/tap.php';
 require 'Symfony/Component/Messenger/autoload.php';

@@ -1,5 +1,5 @@
 <?php
-// The life of a job as Pheanstalk sees it.
+// The life of a job with Pheanstalk.
 
 require __DIR__ . '/tap.php';
 require 'Pheanstalk/autoload.php';

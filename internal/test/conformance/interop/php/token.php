@@ -1,5 +1,5 @@
 <?php
-// Pheanstalk, where a token is asked for: it is the body of the first put.
+// Pheanstalk with a token, which is the body of the first put.
 
 require __DIR__ . '/tap.php';
 require 'Pheanstalk/autoload.php';
@@ -15,7 +15,7 @@ function check(): void
     same($put->getId(), $job->getId());
     same('hello', $job->getData());
     $c->delete($job);
-    same(null, $c->reserveWithTimeout(0)); // the token is no job
+    same(null, $c->reserveWithTimeout(0)); // the token is not a job
 
     refused(\Throwable::class, fn () => Pheanstalk::create(...address())->put('not a token'));
 }

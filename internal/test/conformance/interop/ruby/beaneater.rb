@@ -1,4 +1,4 @@
-# The life of a job as beaneater sees it.
+# The life of a job with beaneater.
 
 require 'beaneater'
 

@@ -1,4 +1,4 @@
-# beaneater, where a token is asked for: it is the body of the first put.
+# beaneater with a token, which is the body of the first put.
 
 require 'beaneater'
 

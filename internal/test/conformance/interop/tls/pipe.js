@@ -1,4 +1,4 @@
-// Sends its input over TLS to $ADDR and writes what comes back, with Node's tls.
+// Sends its input over TLS to $ADDR and writes the reply, with Node's tls.
 const fs = require('fs');
 const tls = require('tls');
 
@@ -17,7 +17,7 @@ if (CERT) {
   options.key = fs.readFileSync(KEY);
 }
 if (VERSION === '1.1') {
-  options.ciphers = 'DEFAULT@SECLEVEL=0'; // or OpenSSL does not even ask for it
+  options.ciphers = 'DEFAULT@SECLEVEL=0'; // otherwise OpenSSL does not offer it
 }
 const socket = tls.connect(options, () => socket.write(fs.readFileSync(0)));
 socket.on('error', (e) => {

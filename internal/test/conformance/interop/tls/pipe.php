@@ -1,5 +1,5 @@
 <?php
-// Sends its input over TLS to $ADDR and writes what comes back, with PHP's stream wrapper.
+// Sends its input over TLS to $ADDR and writes the reply, with PHP's stream wrapper.
 
 [$ca, $cert, $key] = [getenv('CA'), getenv('CERT'), getenv('KEY')];
 $only = [
@@ -12,7 +12,7 @@ if ($cert) {
     $options += ['local_cert' => $cert, 'local_pk' => $key];
 }
 if (getenv('VERSION') === '1.1') {
-    $options += ['ciphers' => 'DEFAULT@SECLEVEL=0']; // or OpenSSL does not even ask for it
+    $options += ['ciphers' => 'DEFAULT@SECLEVEL=0']; // otherwise OpenSSL does not offer it
 }
 $context = stream_context_create(['ssl' => $options]);
 $socket = stream_socket_client('ssl://' . getenv('ADDR'), $code, $error, 10, STREAM_CLIENT_CONNECT, $context);

@@ -1,4 +1,4 @@
-# Sends its input over TLS to $ADDR and writes what comes back, with Python's ssl.
+# Sends its input over TLS to $ADDR and writes the reply, with Python's ssl.
 import os
 import socket
 import ssl
@@ -11,7 +11,7 @@ version = {
 }[os.environ["VERSION"]]
 context = ssl.create_default_context(cafile=os.environ["CA"])
 if version == ssl.TLSVersion.TLSv1_1:
-    context.set_ciphers("DEFAULT@SECLEVEL=0")  # or OpenSSL does not even ask for it
+    context.set_ciphers("DEFAULT@SECLEVEL=0")  # otherwise OpenSSL does not offer it
 context.minimum_version = context.maximum_version = version
 if os.environ.get("CERT"):
     context.load_cert_chain(os.environ["CERT"], os.environ["KEY"])
