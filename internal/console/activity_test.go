@@ -18,7 +18,7 @@ func TestChanges(t *testing.T) {
 	r.put("mail", "x")
 	r.put("news", "x")
 	r.follow(map[string][]string{"do": {"bury-job"}, "job": {"1"}})
-	if text := r.page(200, "/console/activity"); !strings.Contains(text, "<span>The last 1 change. The log") {
+	if text := r.page(200, "/console/activity"); !strings.Contains(text, "<span>The last 1 change. The server's log") {
 		t.Error(text)
 	}
 	r.follow(map[string][]string{"do": {"bury-job"}, "job": {"2"}})
@@ -35,7 +35,7 @@ func TestNoteUpdates(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil) })
 	r.follow(map[string][]string{"do": {"bury-jobs"}, "tube": {"mail"}, "state": {"ready"}})
-	word := r.notes.add(note{Text: "It goes on.", Tasks: []uint64{1}})
+	word := r.notes.add(note{Text: "It is running.", Tasks: []uint64{1}})
 	text := r.page(200, "/console/tube/mail?note="+word)
 	if !strings.Contains(text, `<span id="going-1" class="strong">1 of 1</span>`) || !regexp.MustCompile(`data-live="[^"]*note=`+word).MatchString(text) {
 		t.Error(text)

@@ -150,7 +150,7 @@ const checks = {
     assert.strictEqual((await w.reserve()).body.length, 65535)
   },
 
-  async 'JOB_TOO_BIG, and the connection goes on'(p, w) {
+  async 'JOB_TOO_BIG, and the connection stays open'(p, w) {
     await refused(p.put(Buffer.alloc(65536, 'x')), 'JOB_TOO_BIG')
     await p.put('small')
     assert.strictEqual(text(await w.reserve()), 'small')
