@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 )
@@ -19,6 +20,10 @@ func (c *Caller) IP() netip.Addr {
 	addr, _ := netip.ParseAddrPort(c.Address)
 	return addr.Addr()
 }
+
+// Share returns the owner of the caller's share of a common limit: its identity, or its
+// IP address if it has no identity.
+func (c *Caller) Share() string { return cmp.Or(c.Identity.Name(), c.IP().String()) }
 
 // Wait calls a function that waits for another server.
 func (c *Caller) Wait(wait func()) {

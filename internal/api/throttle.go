@@ -16,6 +16,15 @@ type throttle struct {
 	bodies  gate // requests that search bodies
 
 	scans [2]gate // by scanKind
+
+	mu  sync.Mutex
+	own map[scanner]gate // for the scans of each client
+}
+
+// A scanner is a client, by identity or address, that starts scans of a kind.
+type scanner struct {
+	kind scanKind
+	who  string
 }
 
 // A scanKind is a kind of scan, by its duration.
@@ -36,12 +45,27 @@ const (
 	// long as the search.
 	maxBurst = 2 * time.Millisecond
 
-	scansOfAKind = 2 // at the same time
+	scansOfAKind = 2 // at the same time, by different clients
 	scanPatience = time.Second
+	maxScanners  = 1000 // elements of throttle.own; beyond it, all clients get new gates
 )
 
 func newThrottle() *throttle {
-	return &throttle{inTurns: make(gate, 1), bodies: make(gate, 1), scans: [2]gate{make(gate, scansOfAKind), make(gate, scansOfAKind)}}
+	return &throttle{inTurns: make(gate, 1), bodies: make(gate, 1), own: make(map[scanner]gate),
+		scans: [2]gate{make(gate, scansOfAKind), make(gate, scansOfAKind)}}
+}
+
+// ownGate returns the gate for the scans of a client.
+func (t *throttle) ownGate(client scanner) gate {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.own[client] == nil {
+		if len(t.own) >= maxScanners {
+			clear(t.own)
+		}
+		t.own[client] = make(gate, 1)
+	}
+	return t.own[client]
 }
 
 // A gate is a fair lock or semaphore: waiters enter it in the order of their arrival.
@@ -103,15 +127,20 @@ func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engin
 }
 
 // beginScan starts a scan. If necessary, it waits briefly for other scans to end, because
-// a browser that repeats a request has only just closed the previous one.
+// a browser that repeats a request has only just closed the previous one. A client runs
+// one scan of a kind at a time, so that it cannot keep other clients from scanning.
 func (r *request) beginScan(kind scanKind) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(r.ctx, scanPatience)
 	defer cancel()
-	scans := r.api.throttle.scans[kind]
-	switch {
-	case scans.enter(ctx) == nil:
-		return func() { scans.leave(0) }, nil
-	case r.ctx.Err() != nil:
+	t := r.api.throttle
+	all, own := t.scans[kind], t.ownGate(scanner{kind, r.caller.Share()})
+	if own.enter(ctx) == nil {
+		if all.enter(ctx) == nil {
+			return func() { all.leave(0); own.leave(0) }, nil
+		}
+		own.leave(0)
+	}
+	if r.ctx.Err() != nil {
 		return nil, errGone
 	}
 	return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists or exports are running; retry later").After(scanPatience)
