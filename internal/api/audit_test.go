@@ -120,6 +120,39 @@ func TestListChanges(t *testing.T) {
 	})
 }
 
+// The list has a limited number of changes of a client and day. The log has all.
+func TestChangesOfOneClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := rightsPolicy(t)["manage"]
+		r := start(t, Options{History: history.New(history.Options{Limit: history.DefaultLimit}), Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
+		for range 1100 {
+			r.want(204, "POST", "/tubes/default/resume", "", nil)
+			r.want(404, "POST", "/jobs/9/kick", "", nil)
+		}
+		count := func(query string, want int) (page admin.Changes) {
+			if r.want(200, "GET", "/changes?limit=10000"+query, "", &page); len(page.Changes) != want {
+				t.Errorf("%s: %d changes, want %d", query, len(page.Changes), want)
+			}
+			return page
+		}
+		for query, want := range map[string]int{"&operation=resumeTube": 1000, "&operation=kickJob": 100} {
+			if page := count(query, want); page.Changes[0].About["omitted"] == nil || page.Changes[1].About["omitted"] != nil {
+				t.Errorf("%+v", page.Changes[:2])
+			}
+		}
+		if n := strings.Count(r.log.String(), "\n"); n != 2200 {
+			t.Errorf("%d lines in the log", n)
+		}
+		who = rightsPolicy(t)["both"]
+		r.want(404, "POST", "/jobs/9/kick", "", nil)
+		who = rightsPolicy(t)["manage"]
+		count("&identity=both", 1)
+		time.Sleep(24 * time.Hour)
+		r.want(404, "POST", "/jobs/9/kick", "", nil)
+		count("&operation=kickJob&identity=manage", 101)
+	})
+}
+
 // A failedLog is a journal whose disk fails.
 type failedLog struct{ broker.Log }
 

@@ -46,7 +46,8 @@ var kinds = [NumKinds]struct {
 	Failures: {"failures", day, 31 * day, 32},
 }
 
-// maxSegment is the size at which a segment is complete, and another one follows.
+// maxSegment is the size at which a segment is complete, and another one follows. In a
+// small space, it is a quarter of the space, because the oldest segment is dropped whole.
 const maxSegment = 1 << 20
 
 // DefaultLimit is the default of Options.Limit.
@@ -94,7 +95,8 @@ func (s *Store) add(k Kind, time int64, fill func(g *segment, newest int64)) {
 	if n := len(l.all); n > 0 {
 		g = l.all[n-1]
 	}
-	if g == nil || g.sealed || len(g.data) > maxSegment || (g.begin-1)/of.period != (time-1)/of.period {
+	space := s.opt.Limit / of.share
+	if g == nil || g.sealed || int64(len(g.data)) > min(maxSegment, space/4) || (g.begin-1)/of.period != (time-1)/of.period {
 		g = newSegment(k, time)
 		l.all = append(l.all, g)
 		l.bytes += int64(len(g.data))
@@ -105,7 +107,7 @@ func (s *Store) add(k Kind, time int64, fill func(g *segment, newest int64)) {
 	for len(l.all) > 1 && l.all[0].last() <= time-of.keep-of.period {
 		l.drop()
 	}
-	for l.bytes > s.opt.Limit/of.share {
+	for l.bytes > space {
 		l.drop()
 	}
 	l.mu.Unlock()

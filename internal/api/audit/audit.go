@@ -11,10 +11,12 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"math"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -26,16 +28,39 @@ import (
 type Log struct {
 	Logger *slog.Logger
 	Store  *history.Store
+
+	mu   sync.Mutex
+	day  string         // in UTC
+	made map[client]int // number of changes of this day
 }
+
+// A client is an identity, or the address of a client without an identity.
+type client struct {
+	who    string
+	failed bool // whether its changes are failures
+}
+
+const (
+	maxChanges  = 1000 // per client and day in the history
+	maxFailures = 100
+	maxClients  = 10_000 // elements of Log.made; beyond it, counting starts again
+)
 
 // maxEntry is the size in bytes above which the history stores an entry without its
 // attributes.
 const maxEntry = 4 << 10
 
-// Add records a change in the history.
+// Add records a change in the history. The history omits changes of a client beyond a
+// daily number, so that a program that makes many changes does not displace all others.
 func (l *Log) Add(one *admin.Change) {
-	now := time.Now()
-	one.Time = now.UTC().Format(time.RFC3339)
+	now := time.Now().UTC()
+	switch left := l.left(one, now.Format(time.DateOnly)); {
+	case left < 0:
+		return
+	case left == 0:
+		one.About["omitted"] = "later changes of this client on this day; the log has them"
+	}
+	one.Time = now.Format(time.RFC3339)
 	text, err := json.Marshal(one)
 	if err != nil || len(text) > maxEntry {
 		short := *one
@@ -44,6 +69,22 @@ func (l *Log) Add(one *admin.Change) {
 		text, _ = json.Marshal(&short) // contains only strings
 	}
 	l.Store.AddChange(one.Result != "ok", now.UnixMilli(), text)
+}
+
+// left counts a change, and returns the number of changes that its client has left on
+// this day.
+func (l *Log) left(one *admin.Change, day string) int {
+	by := client{cmp.Or(one.Identity, (&access.Caller{Address: one.Client}).IP().String()), one.Result != "ok"}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.day != day || len(l.made) >= maxClients {
+		l.day, l.made = day, make(map[client]int)
+	}
+	l.made[by]++
+	if by.failed {
+		return maxFailures - l.made[by]
+	}
+	return maxChanges - l.made[by]
 }
 
 // List returns the changes that match, the newest first.
