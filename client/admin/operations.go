@@ -6,12 +6,12 @@ import "context"
 // comment and the right of each operation. go test ./internal/api -run TestGenerated
 // reports where they differ from the table of the server.
 
-// GetStats is GET /stats. Return the counters of the server.
+// GetStats calls GET /stats. It returns the counters of the server.
 func (c *Client) GetStats(ctx context.Context) (Stats, error) {
 	return ask[Stats](ctx, c, "GET /stats", nil)
 }
 
-// GetHistory is GET /history. Return time series of the server.
+// GetHistory calls GET /history. It returns time series of the server.
 //
 // The server keeps ten minutes by the second, a day by the minute and 31 days by the
 // hour, within the setting history. With a journal, the minutes and hours survive a
@@ -27,7 +27,7 @@ func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error
 	return ask[History](ctx, c, "GET /history", in)
 }
 
-// GetAttention is GET /attention. List the findings, the worst first.
+// GetAttention calls GET /attention. It lists the findings, the worst first.
 //
 // The commands attention, tubes and top, the console and the alerts present the same
 // findings. Counts cover the last ten minutes. Kinds about the server: cluster (no
@@ -47,12 +47,12 @@ func (c *Client) GetAttention(ctx context.Context, in *GetAttention) (Attention,
 	return ask[Attention](ctx, c, "GET /attention", in)
 }
 
-// GetMe is GET /me. Return the identity and the rights of the client.
+// GetMe calls GET /me. It returns the identity and the rights of the client.
 func (c *Client) GetMe(ctx context.Context, in *GetMe) (Me, error) {
 	return ask[Me](ctx, c, "GET /me", in)
 }
 
-// ListChanges is GET /changes. List the last changes, the newest first.
+// ListChanges calls GET /changes. It lists the last changes, the newest first.
 //
 // The list has changes through the API, and changes through the protocol that the log
 // reports. The server keeps them for 31 days, within the space of the setting history.
@@ -62,7 +62,7 @@ func (c *Client) ListChanges(ctx context.Context, in *ListChanges) (Changes, err
 	return ask[Changes](ctx, c, "GET /changes", in)
 }
 
-// GetCluster is GET /cluster. Return the members of the cluster and their state.
+// GetCluster calls GET /cluster. It returns the members of the cluster and their state.
 //
 // The answer is the view of this member. Only the leader measures the progress of the
 // others, and only of members that it reaches. The status is 404 if the server is not a
@@ -71,7 +71,8 @@ func (c *Client) GetCluster(ctx context.Context) (Cluster, error) {
 	return ask[Cluster](ctx, c, "GET /cluster", nil)
 }
 
-// TransferLead is POST /cluster/transfer. Transfer the leadership to another member.
+// TransferLead calls POST /cluster/transfer. It transfers the leadership to another
+// member.
 //
 // Clients normally keep their connections and jobs. Any member accepts the request. The
 // status is 503 if the other member cannot lead; the current leader then continues.
@@ -79,7 +80,8 @@ func (c *Client) TransferLead(ctx context.Context, in *TransferLead) error {
 	return c.Do(ctx, "POST /cluster/transfer", in, nil)
 }
 
-// GetServer is GET /server. Return the configuration and the environment of the server.
+// GetServer calls GET /server. It returns the configuration and the environment of the
+// server.
 //
 // The answer contains the settings and their sources, the listeners, the certificates
 // with their expiry, and the journal. It contains no keys, no tokens and no hashes of
@@ -88,16 +90,16 @@ func (c *Client) GetServer(ctx context.Context) (Server, error) {
 	return ask[Server](ctx, c, "GET /server", nil)
 }
 
-// Drain is POST /drain. Reject new jobs.
+// Drain calls POST /drain. It rejects new jobs.
 //
 // Puts get `DRAINING`, other commands work, and /readyz returns 503. Has no effect if the
 // server is already draining.
 func (c *Client) Drain(ctx context.Context) error { return c.Do(ctx, "POST /drain", nil, nil) }
 
-// Undrain is POST /undrain. Accept new jobs again.
+// Undrain calls POST /undrain. It accepts new jobs again.
 func (c *Client) Undrain(ctx context.Context) error { return c.Do(ctx, "POST /undrain", nil, nil) }
 
-// GetJournal is GET /journal. Download a backup of the journal.
+// GetJournal calls GET /journal. It downloads a backup of the journal.
 //
 // The backup is a tar archive of the segments, with all jobs and their bodies. It
 // contains every change that was acknowledged before the request, and possibly later
@@ -108,7 +110,7 @@ func (c *Client) GetJournal(ctx context.Context) (*Stream, error) {
 	return ask[*Stream](ctx, c, "GET /journal", nil)
 }
 
-// RewriteJournal is POST /journal/rewrite. Rewrite the journal.
+// RewriteJournal calls POST /journal/rewrite. It rewrites the journal.
 //
 // The server writes all jobs from memory to new segments, and then removes the old ones,
 // while it serves clients. Use it if the disk might have damaged a segment. The log
@@ -117,7 +119,7 @@ func (c *Client) RewriteJournal(ctx context.Context) error {
 	return c.Do(ctx, "POST /journal/rewrite", nil, nil)
 }
 
-// ListTasks is GET /tasks. List the running and finished tasks, the newest first.
+// ListTasks calls GET /tasks. It lists the running and finished tasks, the newest first.
 //
 // The list contains tasks of tubes on which the client has the right. The server keeps
 // 100 tasks.
@@ -125,14 +127,14 @@ func (c *Client) ListTasks(ctx context.Context) (Tasks, error) {
 	return ask[Tasks](ctx, c, "GET /tasks", nil)
 }
 
-// GetTask is GET /tasks/{task}. Return the progress of a task.
+// GetTask calls GET /tasks/{task}. It returns the progress of a task.
 //
 // The client needs the right on the tube of the task.
 func (c *Client) GetTask(ctx context.Context, in *GetTask) (Task, error) {
 	return ask[Task](ctx, c, "GET /tasks/{task}", in)
 }
 
-// CancelTask is DELETE /tasks/{task}. Cancel a task.
+// CancelTask calls DELETE /tasks/{task}. It cancels a task.
 //
 // Changes that the task has made remain. The status is 409 if the task has finished. The
 // client needs the right on the tube of the task.
@@ -140,7 +142,7 @@ func (c *Client) CancelTask(ctx context.Context, in *OfTask) error {
 	return c.Do(ctx, "DELETE /tasks/{task}", in, nil)
 }
 
-// SearchAll is GET /search. Search the bodies of jobs in all tubes.
+// SearchAll calls GET /search. It searches the bodies of jobs in all tubes.
 //
 // The search covers the tubes on which the client has both rights, by name. See
 // /tubes/{tube}/search.
@@ -148,7 +150,7 @@ func (c *Client) SearchAll(ctx context.Context, in *SearchAll) (Found, error) {
 	return ask[Found](ctx, c, "GET /search", in)
 }
 
-// ExportAll is GET /export. Stream all jobs with their bodies.
+// ExportAll calls GET /export. It streams all jobs with their bodies.
 //
 // The stream covers the tubes on which the client has both rights, by name. See
 // /tubes/{tube}/export.
@@ -156,14 +158,14 @@ func (c *Client) ExportAll(ctx context.Context, in *ExportAll) (*Stream, error) 
 	return ask[*Stream](ctx, c, "GET /export", in)
 }
 
-// ImportAll is POST /import. Put many jobs into the tubes that they name.
+// ImportAll calls POST /import. It puts many jobs into the tubes that they name.
 //
 // The client needs the right on each of these tubes. See /tubes/{tube}/import.
 func (c *Client) ImportAll(ctx context.Context, in *ImportAll) (Imported, error) {
 	return ask[Imported](ctx, c, "POST /import", in)
 }
 
-// ListTubes is GET /tubes. List the tubes.
+// ListTubes calls GET /tubes. It lists the tubes.
 //
 // The order is by name, unless `sort` is given. With `sort`, `q` or `has`, the page
 // contains the number of matching tubes and of their jobs. A tube whose position changes
@@ -173,12 +175,12 @@ func (c *Client) ListTubes(ctx context.Context, in *ListTubes) (Tubes, error) {
 	return ask[Tubes](ctx, c, "GET /tubes", in)
 }
 
-// GetTube is GET /tubes/{tube}. Return a tube.
+// GetTube calls GET /tubes/{tube}. It returns a tube.
 func (c *Client) GetTube(ctx context.Context, in *OfTube) (Tube, error) {
 	return ask[Tube](ctx, c, "GET /tubes/{tube}", in)
 }
 
-// ExplainTube is GET /tubes/{tube}/explain. Explain why the jobs of a tube wait.
+// ExplainTube calls GET /tubes/{tube}/explain. It explains why the jobs of a tube wait.
 //
 // The explanation covers the workers and the jobs that they hold, the pause, the policy,
 // and refused puts. It names a connection only if the client has the right on every tube.
@@ -186,7 +188,7 @@ func (c *Client) ExplainTube(ctx context.Context, in *OfTube) (Explanation, erro
 	return ask[Explanation](ctx, c, "GET /tubes/{tube}/explain", in)
 }
 
-// GetTubeHistory is GET /tubes/{tube}/history. Return time series of a tube.
+// GetTubeHistory calls GET /tubes/{tube}/history. It returns time series of a tube.
 //
 // The series are those of getHistory, without memory_bytes, connections, waiting, refused
 // and commands, and with oldest_ready, the time in seconds that the next job has been
@@ -197,14 +199,14 @@ func (c *Client) GetTubeHistory(ctx context.Context, in *GetTubeHistory) (Histor
 	return ask[History](ctx, c, "GET /tubes/{tube}/history", in)
 }
 
-// PauseTube is POST /tubes/{tube}/pause. Pause a tube.
+// PauseTube calls POST /tubes/{tube}/pause. It pauses a tube.
 //
 // Workers get no jobs from it for the given time. A second pause replaces the first.
 func (c *Client) PauseTube(ctx context.Context, in *PauseTube) error {
 	return c.Do(ctx, "POST /tubes/{tube}/pause", in, nil)
 }
 
-// ResumeTube is POST /tubes/{tube}/resume. End the pause of a tube.
+// ResumeTube calls POST /tubes/{tube}/resume. It ends the pause of a tube.
 //
 // Has no effect if the tube is not paused. The status is 409 if a policy pauses the tube;
 // that pause continues.
@@ -212,8 +214,8 @@ func (c *Client) ResumeTube(ctx context.Context, in *OfTube) error {
 	return c.Do(ctx, "POST /tubes/{tube}/resume", in, nil)
 }
 
-// ExplainPolicy is GET /tubes/{tube}/policy. Return the effective policy of a tube and
-// its sources.
+// ExplainPolicy calls GET /tubes/{tube}/policy. It returns the effective policy of a tube
+// and its sources.
 //
 // The tube need not exist. Run-time settings override the configuration file, and for
 // each setting the most specific pattern applies.
@@ -221,8 +223,8 @@ func (c *Client) ExplainPolicy(ctx context.Context, in *OfTube) (TubePolicy, err
 	return ask[TubePolicy](ctx, c, "GET /tubes/{tube}/policy", in)
 }
 
-// ListPolicies is GET /policies. List the policies of the configuration file and those
-// set at run time.
+// ListPolicies calls GET /policies. It lists the policies of the configuration file and
+// those set at run time.
 //
 // The list contains patterns whose tubes the client can all see. Within a source, more
 // specific patterns are later.
@@ -230,7 +232,8 @@ func (c *Client) ListPolicies(ctx context.Context) (Policies, error) {
 	return ask[Policies](ctx, c, "GET /policies", nil)
 }
 
-// SetPolicy is PATCH /policies/{pattern}. Set and unset settings for a pattern of tubes.
+// SetPolicy calls PATCH /policies/{pattern}. It sets and unsets settings for a pattern of
+// tubes.
 //
 // Settings are durable, and also apply to tubes that are created later. A change to a
 // named tube takes effect at once, and a change to a pattern within a few turns. A job is
@@ -240,7 +243,8 @@ func (c *Client) SetPolicy(ctx context.Context, in *SetPolicy) (Policy, error) {
 	return ask[Policy](ctx, c, "PATCH /policies/{pattern}", in)
 }
 
-// DeletePolicy is DELETE /policies/{pattern}. Unset all run-time settings of a pattern.
+// DeletePolicy calls DELETE /policies/{pattern}. It unsets all run-time settings of a
+// pattern.
 //
 // The configuration file applies again. The client needs the right on every tube that the
 // pattern matches.
@@ -248,29 +252,30 @@ func (c *Client) DeletePolicy(ctx context.Context, in *OfPolicy) error {
 	return c.Do(ctx, "DELETE /policies/{pattern}", in, nil)
 }
 
-// ListSchedules is GET /schedules. List the schedules, by name.
+// ListSchedules calls GET /schedules. It lists the schedules, by name.
 //
 // Schedules whose tube the client has no right on are left out.
 func (c *Client) ListSchedules(ctx context.Context) (Schedules, error) {
 	return ask[Schedules](ctx, c, "GET /schedules", nil)
 }
 
-// GetSchedule is GET /schedules/{schedule}. Return a schedule.
+// GetSchedule calls GET /schedules/{schedule}. It returns a schedule.
 func (c *Client) GetSchedule(ctx context.Context, in *OfSchedule) (Schedule, error) {
 	return ask[Schedule](ctx, c, "GET /schedules/{schedule}", in)
 }
 
-// SetSchedule is PUT /schedules/{schedule}. Set the whole definition of a schedule.
+// SetSchedule calls PUT /schedules/{schedule}. It sets the whole definition of a
+// schedule.
 //
-// It is durable and overrides the configuration file. The client needs the manage
-// and put rights on the tube, and on the tube of an earlier definition. If the times change,
-// runs count from now.
+// It is durable and overrides the configuration file. The client needs the manage and put
+// rights on the tube, and on the tube of an earlier definition. If the times change, runs
+// count from now.
 func (c *Client) SetSchedule(ctx context.Context, in *SetSchedule) (Schedule, error) {
 	return ask[Schedule](ctx, c, "PUT /schedules/{schedule}", in)
 }
 
-// RemoveSchedule is DELETE /schedules/{schedule}. Remove the run-time definition of a
-// schedule.
+// RemoveSchedule calls DELETE /schedules/{schedule}. It removes the run-time definition
+// of a schedule.
 //
 // Its jobs remain. A definition in the configuration file applies again; the status is
 // 409 if there is no other definition. The client needs the manage and put rights on the
@@ -279,21 +284,22 @@ func (c *Client) RemoveSchedule(ctx context.Context, in *OfSchedule) error {
 	return c.Do(ctx, "DELETE /schedules/{schedule}", in, nil)
 }
 
-// RunSchedule is POST /schedules/{schedule}/run. Put the job of a schedule now.
+// RunSchedule calls POST /schedules/{schedule}/run. It puts the job of a schedule now.
 //
 // The other runs stay unchanged. The client needs the manage and put rights on the tube.
 func (c *Client) RunSchedule(ctx context.Context, in *OfSchedule) (Inserted, error) {
 	return ask[Inserted](ctx, c, "POST /schedules/{schedule}/run", in)
 }
 
-// PauseSchedule is POST /schedules/{schedule}/pause. Pause a schedule.
+// PauseSchedule calls POST /schedules/{schedule}/pause. It pauses a schedule.
 //
 // The client needs the manage and put rights on the tube.
 func (c *Client) PauseSchedule(ctx context.Context, in *OfSchedule) error {
 	return c.Do(ctx, "POST /schedules/{schedule}/pause", in, nil)
 }
 
-// ResumeSchedule is POST /schedules/{schedule}/resume. End the pause of a schedule.
+// ResumeSchedule calls POST /schedules/{schedule}/resume. It ends the pause of a
+// schedule.
 //
 // Runs during the pause do not count as missed. The client needs the manage and
 // put rights on the tube.
@@ -301,7 +307,7 @@ func (c *Client) ResumeSchedule(ctx context.Context, in *OfSchedule) error {
 	return c.Do(ctx, "POST /schedules/{schedule}/resume", in, nil)
 }
 
-// StartTask is POST /tubes/{tube}/tasks. Change many jobs of a tube.
+// StartTask calls POST /tubes/{tube}/tasks. It changes many jobs of a tube.
 //
 // The task applies to the jobs in `ids` or in a `state`; with a search only to matching
 // bodies. It first collects the jobs, then changes each that is still in that state, in
@@ -311,7 +317,7 @@ func (c *Client) StartTask(ctx context.Context, in *StartTask) (Task, error) {
 	return ask[Task](ctx, c, "POST /tubes/{tube}/tasks", in)
 }
 
-// ListJobs is GET /tubes/{tube}/jobs. List the jobs of a tube in one state.
+// ListJobs calls GET /tubes/{tube}/jobs. It lists the jobs of a tube in one state.
 //
 // Ready jobs are in the order of priority and id, delayed and reserved jobs in the order
 // of their deadlines, and buried jobs in the order in which they were buried. A job that
@@ -322,8 +328,8 @@ func (c *Client) ListJobs(ctx context.Context, in *ListJobs) (Jobs, error) {
 	return ask[Jobs](ctx, c, "GET /tubes/{tube}/jobs", in)
 }
 
-// ListClasses is GET /tubes/{tube}/classes. Count the classes of a tube's jobs in a
-// sample.
+// ListClasses calls GET /tubes/{tube}/classes. It counts the classes of a tube's jobs in
+// a sample.
 //
 // The sample is the first jobs of the state, in the order of lists. It ends after `limit`
 // jobs, 32 MiB of bodies or 100 ms.
@@ -331,7 +337,7 @@ func (c *Client) ListClasses(ctx context.Context, in *ListClasses) (Classes, err
 	return ask[Classes](ctx, c, "GET /tubes/{tube}/classes", in)
 }
 
-// ListFailures is GET /failures. Group failed jobs by tube, class and reason.
+// ListFailures calls GET /failures. It groups failed jobs by tube, class and reason.
 //
 // Failed jobs are buried, or wait for another attempt. The sample has the first buried,
 // delayed and ready jobs of each tube: all of up to 20,000 jobs, or else equal shares of
@@ -341,8 +347,8 @@ func (c *Client) ListFailures(ctx context.Context, in *ListFailures) (Failures, 
 	return ask[Failures](ctx, c, "GET /failures", in)
 }
 
-// ListReserved is GET /reserved. List the reserved jobs of all tubes, the longest held
-// first.
+// ListReserved calls GET /reserved. It lists the reserved jobs of all tubes, the longest
+// held first.
 //
 // The list has up to 100 jobs of each connection: those that it has held for longest.
 // Tubes on which the client lacks the right are left out.
@@ -350,14 +356,14 @@ func (c *Client) ListReserved(ctx context.Context, in *ListReserved) (Reserved, 
 	return ask[Reserved](ctx, c, "GET /reserved", in)
 }
 
-// PutJob is POST /tubes/{tube}/jobs. Put a job.
+// PutJob calls POST /tubes/{tube}/jobs. It puts a job.
 //
 // Creates the tube if it does not exist.
 func (c *Client) PutJob(ctx context.Context, in *PutJob) (Inserted, error) {
 	return ask[Inserted](ctx, c, "POST /tubes/{tube}/jobs", in)
 }
 
-// SearchTube is GET /tubes/{tube}/search. Search the bodies of jobs in a tube.
+// SearchTube calls GET /tubes/{tube}/search. It searches the bodies of jobs in a tube.
 //
 // A page ends when `limit` jobs match, when the matching bodies reach 1 MiB, or after
 // 50,000 jobs, 32 MiB of bodies or 100 ms. While the page has `next`, there is more to
@@ -369,7 +375,8 @@ func (c *Client) SearchTube(ctx context.Context, in *SearchTube) (Found, error) 
 	return ask[Found](ctx, c, "GET /tubes/{tube}/search", in)
 }
 
-// ExportTube is GET /tubes/{tube}/export. Stream the jobs of a tube with their bodies.
+// ExportTube calls GET /tubes/{tube}/export. It streams the jobs of a tube with their
+// bodies.
 //
 // Each line is a job in JSON. An export changes no job. A client can run one export at a
 // time, and two clients together; a further export gets 503 after a second. If the
@@ -378,7 +385,7 @@ func (c *Client) ExportTube(ctx context.Context, in *ExportTube) (*Stream, error
 	return ask[*Stream](ctx, c, "GET /tubes/{tube}/export", in)
 }
 
-// ImportTube is POST /tubes/{tube}/import. Put many jobs into a tube.
+// ImportTube calls POST /tubes/{tube}/import. It puts many jobs into a tube.
 //
 // Each line is a job in JSON, as written by an export: body, priority, time to run,
 // remaining delay and failure. Buried jobs stay buried, and reserved jobs become ready.
@@ -389,7 +396,7 @@ func (c *Client) ImportTube(ctx context.Context, in *ImportTube) (Imported, erro
 	return ask[Imported](ctx, c, "POST /tubes/{tube}/import", in)
 }
 
-// GetJob is GET /jobs/{job}. Return a job with its body.
+// GetJob calls GET /jobs/{job}. It returns a job with its body.
 //
 // The body is included if the client also has the peek right and the body has at most 1
 // MiB: as `body` if it is valid UTF-8, otherwise as `body_base64`. `/jobs/{job}/body`
@@ -398,12 +405,12 @@ func (c *Client) GetJob(ctx context.Context, in *OfJob) (Job, error) {
 	return ask[Job](ctx, c, "GET /jobs/{job}", in)
 }
 
-// GetBody is GET /jobs/{job}/body. Return the body of a job, byte for byte.
+// GetBody calls GET /jobs/{job}/body. It returns the body of a job, byte for byte.
 func (c *Client) GetBody(ctx context.Context, in *OfJob) (Bytes, error) {
 	return ask[Bytes](ctx, c, "GET /jobs/{job}/body", in)
 }
 
-// ChangeJob is PATCH /jobs/{job}. Change a job that is not reserved.
+// ChangeJob calls PATCH /jobs/{job}. It changes a job that is not reserved.
 //
 // Changes the priority, the time to run, the delay (in seconds from now; 0 makes the job
 // ready; a buried job has none) or the body: all given members, or none. The job keeps
@@ -412,7 +419,7 @@ func (c *Client) ChangeJob(ctx context.Context, in *ChangeJob) error {
 	return c.Do(ctx, "PATCH /jobs/{job}", in, nil)
 }
 
-// CopyJob is POST /jobs/{job}/copy. Put a new job with the same body.
+// CopyJob calls POST /jobs/{job}/copy. It puts a new job with the same body.
 //
 // The copy has the priority and the time to run of the job, unless others are given, and
 // no delay. The client also needs the put right on the other tube.
@@ -420,14 +427,15 @@ func (c *Client) CopyJob(ctx context.Context, in *CopyJob) (Inserted, error) {
 	return ask[Inserted](ctx, c, "POST /jobs/{job}/copy", in)
 }
 
-// DeleteJob is DELETE /jobs/{job}. Delete a job.
+// DeleteJob calls DELETE /jobs/{job}. It deletes a job.
 //
 // The status is 409 if the job is reserved: bury it first.
 func (c *Client) DeleteJob(ctx context.Context, in *OfJob) error {
 	return c.Do(ctx, "DELETE /jobs/{job}", in, nil)
 }
 
-// MoveJob is POST /jobs/{job}/move. Move a job that is not reserved to another tube.
+// MoveJob calls POST /jobs/{job}/move. It moves a job that is not reserved to another
+// tube.
 //
 // The job keeps its id and all attributes. The client also needs the right on the other
 // tube.
@@ -435,7 +443,8 @@ func (c *Client) MoveJob(ctx context.Context, in *MoveJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/move", in, nil)
 }
 
-// RedriveJob is POST /jobs/{job}/redrive. Return a buried or ready job to its origin.
+// RedriveJob calls POST /jobs/{job}/redrive. It returns a buried or ready job to its
+// origin.
 //
 // The job becomes ready there, and has all its attempts again. The client also needs the
 // right on the origin.
@@ -443,12 +452,12 @@ func (c *Client) RedriveJob(ctx context.Context, in *OfJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/redrive", in, nil)
 }
 
-// KickJob is POST /jobs/{job}/kick. Make a buried or delayed job ready.
+// KickJob calls POST /jobs/{job}/kick. It makes a buried or delayed job ready.
 func (c *Client) KickJob(ctx context.Context, in *OfJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/kick", in, nil)
 }
 
-// BuryJob is POST /jobs/{job}/bury. Bury a job.
+// BuryJob calls POST /jobs/{job}/bury. It burys a job.
 //
 // The job can be ready, delayed or reserved. A worker that holds the job loses it, as by
 // a timeout: its next command for the job gets `NOT_FOUND`.
@@ -456,7 +465,7 @@ func (c *Client) BuryJob(ctx context.Context, in *BuryJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/bury", in, nil)
 }
 
-// ReleaseJob is POST /jobs/{job}/release. Take a job away from its worker.
+// ReleaseJob calls POST /jobs/{job}/release. It takes a job away from its worker.
 //
 // The job becomes ready or delayed. The worker loses it, as by a timeout: its next
 // command for the job gets `NOT_FOUND`. The status is 409 if the job is not reserved.
@@ -464,7 +473,7 @@ func (c *Client) ReleaseJob(ctx context.Context, in *ReleaseJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/release", in, nil)
 }
 
-// ListConnections is GET /connections. List the connections of clients.
+// ListConnections calls GET /connections. It lists the connections of clients.
 //
 // The order is undefined, unless `sort` is given: then the server looks at all
 // connections for each page, and the page contains the number of matches. A connection
@@ -473,12 +482,12 @@ func (c *Client) ListConnections(ctx context.Context, in *ListConnections) (Conn
 	return ask[Connections](ctx, c, "GET /connections", in)
 }
 
-// GetConnection is GET /connections/{connection}. Return a connection.
+// GetConnection calls GET /connections/{connection}. It returns a connection.
 func (c *Client) GetConnection(ctx context.Context, in *OfConnection) (Connection, error) {
 	return ask[Connection](ctx, c, "GET /connections/{connection}", in)
 }
 
-// CloseConnection is DELETE /connections/{connection}. Close a connection.
+// CloseConnection calls DELETE /connections/{connection}. It closes a connection.
 //
 // Replies that the client has not read are lost, and the jobs that it holds become ready.
 func (c *Client) CloseConnection(ctx context.Context, in *OfConnection) error {

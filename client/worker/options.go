@@ -93,8 +93,8 @@ type Hooks struct {
 	// that ignores its timeout can still be running.
 	Finish func(ctx context.Context, job *Job, outcome Outcome)
 
-	// Error is called with the error of a reserve, for example because the server is
-	// unreachable. The worker retries with growing pauses.
+	// Error is called when a reserve fails, for example because the server is
+	// unreachable. The worker retries with increasingly long pauses.
 	Error func(err error)
 
 	// Server is called with the reason when a connection to a server is lost or cannot be

@@ -99,9 +99,9 @@ func (c *Control) Identify(e Credentials) (id *Identity, known bool) {
 	return open.nobody, false
 }
 
-// ByName returns the identity with a name that another member of the cluster has
-// authenticated. ok is false if there is no such identity. If authentication is off,
-// every name is accepted.
+// ByName returns the identity with the given name, which another member of the cluster
+// has already authenticated. ok is false if there is no such identity. If authentication
+// is off, every name is accepted.
 func (c *Control) ByName(name string) (id *Identity, ok bool) {
 	p := c.policy.Load()
 	if p == nil {

@@ -126,7 +126,8 @@ func needsOn(n rights.Need) (set, on string) {
 // said splits the comment of an operation's method into a summary and the rest.
 func (g *generator) said(o *operation) (summary, text string) {
 	summary, text, _ = strings.Cut(strings.TrimSuffix(g.comments[o.name()], "\n"), ".\n\n")
-	return strings.TrimSuffix(strings.TrimPrefix(summary, o.name()+" is "+o.Route+". "), "."), text
+	summary = strings.TrimSuffix(strings.TrimPrefix(summary, o.name()+" calls "+o.Route+". It "), ".")
+	return strings.ToUpper(summary[:1]) + summary[1:], text
 }
 
 // name returns the name of the client's method.
@@ -168,7 +169,7 @@ func (g *generator) methods(t *testing.T) {
 			t.Errorf("%s asks for %v, and %s is %s with %v and %v", o.name(), got, o.ID, o.Route, o.in, o.out)
 		}
 		if summary, _ := g.said(o); summary == "" || strings.HasPrefix(summary, o.name()) {
-			t.Errorf("the comment of %s begins with %q, want %q", o.name(), summary, o.name()+" is "+o.Route+". ")
+			t.Errorf("the comment of %s begins with %q, want %q", o.name(), summary, o.name()+" calls "+o.Route+". It ")
 		}
 	}
 	if n := c.NumMethod(); n != len(operations())+1 { // including Do

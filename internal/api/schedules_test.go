@@ -32,8 +32,8 @@ func (r *rig) schedules() {
 	if r.want(200, "GET", "/schedules", "", &all); len(all.Schedules) != 1 || all.Schedules[0].Outcome != "deleted" {
 		r.t.Errorf("%+v", all)
 	}
-	// A schedule is a finding if the server refuses its job, or if five runs in a row
-	// found the previous job.
+	// A schedule is reported as a finding if the server refuses its job, or if five runs
+	// in a row found the previous job still present.
 	for _, test := range []struct {
 		hours  time.Duration
 		drains bool

@@ -12,8 +12,8 @@ import (
 // millisecond.
 const perSurvey = 2500
 
-// survey calls tell for all tubes, between several turns. If it returns an error, which
-// is the context's or a problem, tubes are missing.
+// survey calls tell for every tube, spread over several turns. If it returns an error
+// (the context's error or a problem), some tubes are missing.
 func (a *API) survey(ctx context.Context, tell func(t *tubes.Tube)) error {
 	next := 0
 	return look(ctx, a, func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {

@@ -133,7 +133,7 @@ func (m *Member) Handshake() Handshake {
 
 // AcceptHandshake checks another member's handshake. It must be called before a message
 // from that connection is passed to Step, and before a message is sent there. After an
-// error, no message must follow.
+// error, no message may follow.
 func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
 	if !m.inLoop(func() {
 		err = m.raft.checkHandshake(from, h)

@@ -173,7 +173,7 @@ func (t *turn) reportBlocked() {
 	t.m.mail.post(func() { t.m.raft.health.observeJournal(now, blocked) })
 }
 
-// applyQueue contains the entries that are committed and not applied.
+// applyQueue contains the entries that are committed but not yet applied.
 type applyQueue struct {
 	waits []core.Apply
 	at    int // number of applied entries of the first Apply

@@ -114,7 +114,7 @@ func TestFileErrors(t *testing.T) {
 		{"port = [1, 2]", "port must be one value, not a list"},
 		{"max-tubes = 1.5", "want a string, a whole number, true or false"},
 		{"max-tubes = -1", `bad value "-1" for max-tubes`},
-		{"no-fsync = true\nfsync-interval = 5", "exclude each other"},
+		{"no-fsync = true\nfsync-interval = 5", "cannot be used together"},
 		{"max-conections = 3", `unknown setting "max-conections"; did you mean "max-connections"?`},
 		{"max-job-size = '12x'", `bad value "12x" for max-job-size in`},
 		{"[[limit]]\ntubes = ['a']", "limit 1: want jobs or bytes"},

@@ -38,7 +38,7 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 			return nil, exit.UsageError("%s: unknown setting %q%s", path, name, suggest(known, name))
 		}
 		if other := overrides[name]; c.isSet(name) && c.isSet(other) {
-			return nil, exit.UsageError("%s: %s and %s exclude each other", path, name, other)
+			return nil, exit.UsageError("%s: %s and %s cannot be used together", path, name, other)
 		}
 	}
 	meta, err := toml.DecodeFile(path, &c.tables)

@@ -75,7 +75,7 @@ func (w *bulkTarget) Does() (all []string) {
 	return all
 }
 
-// namesPage returns completions of the last word of a search, which the script offers.
+// namesPage returns the completions that the script offers for the last word of a search.
 func namesPage(r *request) (*page, error) {
 	q := r.FormValue("q")
 	at := strings.LastIndexAny(q, " ,:") + 1

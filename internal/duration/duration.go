@@ -16,9 +16,9 @@ const day = 24 * time.Hour
 
 var errUnit = errors.New("want a time with its unit, such as 30s, 10m, 1h30m or 7d")
 
-// Parse parses a non-negative duration. It accepts days in addition to the units of
-// [time.ParseDuration], such as 7d or 1d12h. The error for a number without a unit
-// suggests seconds, the unit of the protocol.
+// Parse parses a non-negative duration. In addition to the units of [time.ParseDuration],
+// it accepts days, as in 7d or 1d12h. The error for a number without a unit suggests
+// seconds, the unit of the protocol.
 func Parse(s string) (time.Duration, error) {
 	var days uint64
 	rest := s

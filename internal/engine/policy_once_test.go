@@ -77,8 +77,9 @@ func TestAtMostOnceRefused(t *testing.T) {
 	}
 }
 
-// A job that was reserved before its tube's policy permitted one attempt has used its
-// attempt when the change is settled, even in an engine that restores it.
+// If a job was reserved before its tube's policy limited jobs to one attempt, that
+// reservation is the attempt once the change is settled, even in an engine that restores
+// the job.
 func TestAtMostOnceSetLate(t *testing.T) {
 	for _, pattern := range []string{DefaultTube, "*"} {
 		for name, attempt := range map[string]func(e *Engine, s *Session){

@@ -16,7 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// writeTheirs writes beanstalkd's files with jobs of the given ids.
+// writeTheirs writes beanstalkd files that contain jobs with the given ids.
 func writeTheirs(t *testing.T, fsys vfs.FS, dir string, ids ...uint64) {
 	t.Helper()
 	eng := engine.New(engine.Options{})
@@ -127,8 +127,8 @@ func TestAdoptFilesMissing(t *testing.T) {
 	wantJobs(t, fsys, "/", "1 / 1, 2 / 2, 3 / 3")
 }
 
-// Next to a journal, beanstalkd files prevent the start. A file that was adopted earlier
-// is not overwritten.
+// If there is already a journal, beanstalkd files next to it prevent the start. A file
+// that was adopted earlier is not overwritten.
 func TestAdoptOtherFiles(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1)

@@ -67,7 +67,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that the parser does not panic or hang, and that a quoted text is one
+// FuzzParse checks that the parser does not panic or hang, and that quoted text is one
 // word.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{

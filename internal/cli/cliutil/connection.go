@@ -70,7 +70,7 @@ func ReadToken(token, file *string, option string) error {
 		return nil
 	}
 	if *token != "" {
-		return exit.UsageError("--%s and --%[1]s-file exclude each other", option)
+		return exit.UsageError("--%s and --%[1]s-file cannot be used together", option)
 	}
 	text, err := os.ReadFile(*file)
 	if err != nil {

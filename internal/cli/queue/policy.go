@@ -117,7 +117,7 @@ func settingsOf(p *admin.Policy) string {
 }
 
 func newPolicyShow() *cobra.Command {
-	return newPolicyCommand("show", "", "show all policies, more specific patterns later", "", "  beanpole policy show\n  beanpole policy show --json", func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
+	return newPolicyCommand("show", "", "show all policies, the most specific patterns last", "", "  beanpole policy show\n  beanpole policy show --json", func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
 		all, err := a.ListPolicies(ctx)
 		if err != nil {
 			return err

@@ -34,7 +34,7 @@ func newPut() *cobra.Command {
 	cmd := s.command("put", "[TUBE] [BODY]", "put a job, or a job for each line of input", func(ctx context.Context, args []string) error {
 		switch {
 		case lines && (len(args) > 1 || len(args) > 0 && job.Tube != ""):
-			return exit.UsageError("BODY and --lines exclude each other")
+			return exit.UsageError("BODY and --lines cannot be used together")
 		case len(args) > 1 && job.Tube != "":
 			return exit.UsageError("a tube is given twice: %s and --tube %s", args[0], job.Tube)
 		case len(args) > 0 && job.Tube == "":

@@ -24,7 +24,7 @@ func newReserve() *cobra.Command {
 	cmd := s.command("reserve", "[TUBE...]", "reserve the next job and print it", func(ctx context.Context, args []string) error {
 		switch {
 		case opt.remove && opt.bury, opt.remove && opt.giveIt, opt.bury && opt.giveIt:
-			return exit.UsageError("--delete, --bury and --release exclude each other")
+			return exit.UsageError("--delete, --bury and --release cannot be used together")
 		case opt.delay != 0 && !opt.giveIt:
 			return exit.UsageError("--delay requires --release")
 		case !opt.remove && !opt.bury && !opt.giveIt:

@@ -48,7 +48,7 @@ func Join(ctx context.Context, addr string, t directory.Token, listen string, in
 		return j, err
 	}
 	if err := json.Unmarshal(text, &j); err != nil {
-		return j, fmt.Errorf("the answer of the member at %s: %w", addr, err)
+		return j, fmt.Errorf("the response from the member at %s: %w", addr, err)
 	}
 	if j.Cluster != t.Cluster {
 		return j, errors.New("the member at the token's address belongs to another cluster; create a new token")
