@@ -353,6 +353,9 @@ func TestLogin(t *testing.T) {
 			t.Errorf("attempt %d: %d, want %d", i, w.Code, want)
 		}
 	}
+	if n := strings.Count(r.log.String(), "a login to the console was refused"); n != 10 {
+		t.Errorf("%d lines in the log about 12 refused logins", n)
+	}
 	r.login(rootToken) // guesses do not block a valid token
 	for range 12 {
 		r.login(rootToken)
@@ -368,19 +371,20 @@ func requestWith(c *http.Cookie) *http.Request {
 	return h
 }
 
-// The number of sessions is limited. A new session replaces the least recently used one.
+// The number of sessions of a token is limited. A new session replaces the least recently
+// used session of its token.
 func TestManySessions(t *testing.T) {
 	s := NewSessions()
 	now := time.Now()
 	s.now = func() time.Time { now = now.Add(time.Millisecond); return now }
-	root, first := s.begin("a"), s.begin("b")
+	root, first, used := s.begin("a"), s.begin("b"), s.begin("b")
 	has := func(secret string) bool { return s.has(requestWith(&http.Cookie{Name: cookiePlain, Value: secret})) }
-	has(root)
-	for range maxSessions - 1 {
+	for range maxSessions {
+		has(used)
 		s.begin("b")
 	}
-	if len(s.open) != maxSessions || !has(root) || has(first) {
-		t.Errorf("%d sessions, of the others: %v %v", len(s.open), has(root), has(first))
+	if len(s.open) != 1+maxSessions || !has(root) || has(first) || !has(used) {
+		t.Errorf("%d sessions, of the others: %v %v %v", len(s.open), has(root), has(first), has(used))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 const (
 	sessionIdle    = 8 * time.Hour
 	sessionLongest = 24 * time.Hour
-	maxSessions    = 1000
+	maxSessions    = 100 // per token
 
 	cookiePlain  = "beanpole-session"
 	cookieSecure = "__Host-beanpole-session" // only with TLS: browsers enforce Secure
@@ -91,7 +91,7 @@ func (s *Sessions) has(r *http.Request) bool {
 	return ok
 }
 
-// begin opens a session and returns the secret of its cookie. If there are too many
+// begin opens a session and returns the secret of its cookie. If the token has too many
 // sessions, it closes the least recently used one.
 func (s *Sessions) begin(token string) (secret string) {
 	secret = rand.Text() + rand.Text()
@@ -99,15 +99,19 @@ func (s *Sessions) begin(token string) (secret string) {
 	defer s.mu.Unlock()
 	now := s.now()
 	var oldest [sha256.Size]byte
-	since := now
+	since, sessions := now, 0
 	for key, one := range s.open {
-		if one.isOver(now) {
+		switch {
+		case one.isOver(now):
 			delete(s.open, key)
-		} else if !one.used.After(since) {
-			oldest, since = key, one.used
+		case one.token == token:
+			sessions++
+			if !one.used.After(since) {
+				oldest, since = key, one.used
+			}
 		}
 	}
-	if len(s.open) >= maxSessions {
+	if sessions >= maxSessions {
 		delete(s.open, oldest)
 	}
 	s.open[sha256.Sum256([]byte(secret))] = &session{token: token, opened: now, used: now}
@@ -160,13 +164,14 @@ func (c *Console) login(w http.ResponseWriter, h *http.Request) {
 	s := c.opt.Sessions
 	token := strings.TrimSpace(h.PostFormValue("token"))
 	if id, ok := c.opt.Identify(withToken(h, token)); token == "" || !ok || id.Name() == "" {
-		c.opt.Logger.Warn("a login to the console was refused", "client", h.RemoteAddr)
 		status := http.StatusForbidden
 		form.Problem = "Unknown token."
 		client, _ := netip.ParseAddrPort(h.RemoteAddr)
 		if s.guesses.Wrong(s.now(), client.Addr()) {
 			w.Header().Set("Retry-After", "60")
 			status, form.Problem = http.StatusTooManyRequests, "Too many unknown tokens. Wait a minute."
+		} else {
+			c.opt.Logger.Warn("a login to the console was refused", "client", h.RemoteAddr)
 		}
 		c.askForToken(w, h, status, form)
 		return

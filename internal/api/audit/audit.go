@@ -50,15 +50,16 @@ const (
 // attributes.
 const maxEntry = 4 << 10
 
-// Add records a change in the history. The history omits changes of a client beyond a
-// daily number, so that a program that makes many changes does not displace all others.
-func (l *Log) Add(one *admin.Change) {
+// Add records a change in the history. It returns false for a change that the history
+// omits: a client has a daily number of changes, so that a program that makes many does
+// not displace all others.
+func (l *Log) Add(one *admin.Change) bool {
 	now := time.Now().UTC()
 	switch left := l.left(one, now.Format(time.DateOnly)); {
 	case left < 0:
-		return
+		return false
 	case left == 0:
-		one.About["omitted"] = "later changes of this client on this day; the log has them"
+		one.About["omitted"] = "later entries of this client on this day"
 	}
 	one.Time = now.Format(time.RFC3339)
 	text, err := json.Marshal(one)
@@ -69,6 +70,7 @@ func (l *Log) Add(one *admin.Change) {
 		text, _ = json.Marshal(&short) // contains only strings
 	}
 	l.Store.AddChange(one.Result != "ok", now.UnixMilli(), text)
+	return true
 }
 
 // left counts a change, and returns the number of changes that its client has left on
@@ -160,7 +162,10 @@ func (e *Entry) Write(err error) {
 	if e.caller.Via != "" {
 		e.Note("via", e.caller.Via)
 	}
-	e.log.Add(&admin.Change{Operation: e.operation, Identity: e.Identity(), Client: e.caller.Address, About: About(e.notes), Result: result})
+	kept := e.log.Add(&admin.Change{Operation: e.operation, Identity: e.Identity(), Client: e.caller.Address, About: About(e.notes), Result: result})
+	if !kept && err != nil {
+		return // a failure costs its client nothing, and must not fill the log
+	}
 	args := append([]any{"operation", e.operation, "identity", e.Identity(), "client", e.caller.Address}, e.notes...)
 	e.log.Logger.Info("a change through the API", append(args, "result", result)...)
 }
