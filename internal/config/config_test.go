@@ -129,7 +129,7 @@ func TestFileErrors(t *testing.T) {
 		{"[[identity]]\nname = 'x'\nunix-users = [-1]", "want the name or the number of a user"},
 		{"[[limit]]\ntubes = ['*']\njobs = -1", "limit 1: want jobs or bytes"},
 		{"[[limit]]\ntubes = ['*']\njobs = 'five'", `line 3 (last key "limit.jobs"): incompatible types`},
-		{"[limit]\njobs = 5", `last key "limit"`},
+		{"[limit]\njobs = 5", "limit is a list of tables: want [[limit]]"},
 		{"[[policy]]\nmax-attempts = 5", `policy 1: no tubes; use "*" for every tube`},
 		{"[[policy]]\ntubes = '*'\nmax-attempts = 5", "policy 1: tubes: want a list of patterns"},
 		{"[[policy]]\ntubes = [5]\nmax-attempts = 5", "policy 1: tubes: want a list of patterns"},

@@ -32,6 +32,9 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.values)) {
 		if slices.Contains(tableNames, name) {
+			if _, ok := c.values[name].([]map[string]any); !ok {
+				return nil, exit.UsageError("%s: %s is a list of tables: want [[%[2]s]]", path, name)
+			}
 			continue
 		}
 		if !slices.Contains(known, name) {

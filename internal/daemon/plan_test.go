@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func TestCheckServers(t *testing.T) {
 }
 
 // A certificate that expires soon still works. The configuration check and the server
-// report it.
+// report it. SIGHUP reports an invalid new certificate, even without a connection.
 func TestCertificateEndsSoon(t *testing.T) {
 	cert, key := localca.New(t).Issue("soon", time.Now().Add(10*time.Minute))
 	text := fmt.Sprintf("[[listener]]\naddress = '127.0.0.1:0'\ntls-cert = %q\ntls-key = %q\n", cert, key)
@@ -81,6 +82,11 @@ func TestCertificateEndsSoon(t *testing.T) {
 	if got := get(t, p.await(adminLine), "/readyz"); !strings.HasPrefix(got, "200 ok\nwarning: the certificate ") || !strings.Contains(got, warning) {
 		t.Error(got)
 	}
+	if err := os.WriteFile(cert, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.signals <- syscall.SIGHUP
+	p.await("level=WARN msg=\"cannot use a new certificate; keeping the previous one: TLS certificate .*soon.crt")
 }
 
 // Each option reaches the server, and zero has the meaning that the help describes.

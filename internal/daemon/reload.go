@@ -38,6 +38,9 @@ func (r *reloader) reload() {
 	r.level.Set(s.Options.LogLevel())
 	r.serverInfo.latest.Store(s)
 	r.log.Info("the configuration was read again")
+	for _, warning := range r.security.certificateWarnings() {
+		r.log.Warn(warning)
+	}
 	if names := r.needRestart(s); len(names) > 0 {
 		r.log.Warn("some settings have changed that take effect with the next restart", "settings", strings.Join(names, ", "))
 	}
