@@ -1,7 +1,9 @@
 package console
 
 import (
+	"html"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,8 +44,14 @@ func TestSchedules(t *testing.T) {
 			t.Errorf("the job is %+v", c)
 		}
 	})
-	if text := r.page(200, "/console/schedules"); !strings.Contains(text, "nightly") || !strings.Contains(text, "ready") || !strings.Contains(text, "Run…") {
-		t.Error(text)
+	list := r.page(200, "/console/schedules")
+	for _, link := range regexp.MustCompile(`/console/confirm[^"]+`).FindAllString(list, -1) {
+		if text := r.page(200, html.UnescapeString(link)); !strings.Contains(text, " schedule nightly?") {
+			t.Errorf("%s: %s", link, text)
+		}
+	}
+	if !strings.Contains(list, "nightly") || !strings.Contains(list, "ready") || strings.Count(list, "/console/confirm") != 3 {
+		t.Error(list)
 	}
 	if text := r.page(200, "/console/schedule?name=nightly"); !strings.Contains(text, `value="30 3 * * *"`) || strings.Count(text, "<li") < 5 {
 		t.Error(text)
