@@ -234,23 +234,30 @@ func TestTasksRefused(t *testing.T) {
 	}
 }
 
-// A task can be cancelled. The numbers of running and stored tasks are limited.
+// A task can be cancelled. The numbers of running tasks, of running tasks of a client, and
+// of stored tasks are limited.
 func TestManyTasks(t *testing.T) {
 	r := start(t, Options{})
 	running := make(chan struct{}, task.Most)
-	for range task.Most {
-		r.tasks.Start(t.Context(), r.changes.Begin(&access.Caller{Identity: new(access.Identity)}, "startTask", ""), admin.Task{Tube: "mail"}, 0, func(ctx context.Context, _ *task.Task) error {
+	begin := func(address string) {
+		r.tasks.Start(t.Context(), r.changes.Begin(&access.Caller{Identity: new(access.Identity), Address: address}, "startTask", ""), admin.Task{Tube: "mail"}, 0, func(ctx context.Context, _ *task.Task) error {
 			running <- struct{}{}
 			<-ctx.Done()
 			return ctx.Err()
 		})
-	}
-	for range task.Most {
 		<-running
+	}
+	for range task.Share {
+		begin("192.0.2.1:1")
 	}
 	var p problem
 	r.want(503, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &p)
-	if !strings.Contains(p.Detail, "too many running tasks (4)") {
+	if !strings.Contains(p.Detail, "too many running tasks (3, of which 3 are yours)") {
+		t.Error(p.Detail)
+	}
+	begin("192.0.2.2:1")
+	r.want(503, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &p)
+	if !strings.Contains(p.Detail, "too many running tasks (4, of which 3 are yours)") {
 		t.Error(p.Detail)
 	}
 	var shown admin.Task

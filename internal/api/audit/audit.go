@@ -141,6 +141,9 @@ func (e *Entry) Then(operation string) *Entry { return e.log.Begin(e.caller, ope
 // Identity returns the name of the client's identity.
 func (e *Entry) Identity() string { return e.caller.Identity.Name() }
 
+// Share returns the owner of the client's share of a common limit.
+func (e *Entry) Share() string { return e.caller.Share() }
+
 // Note adds an attribute of the change.
 func (e *Entry) Note(name string, value any) { e.notes = append(e.notes, name, value) }
 

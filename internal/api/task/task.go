@@ -1,12 +1,12 @@
 // Package task runs changes of many jobs that continue after the reply to their request.
 //
-// A request starts a task if fewer than four run. The start is recorded in the audit, and
-// a goroutine does the work. The work first collects the jobs, and then changes each of
-// them, in turns that leave time for clients. It updates the state of the task, which
-// clients can read at once or at the end. A client that cancels a task waits for its end.
-// A task ends as done, failed or cancelled, which is recorded as well. The last hundred
-// finished tasks are kept. Changes of a cancelled task remain. No task survives the
-// process.
+// A request starts a task if fewer than four run, and fewer than three of its client. The
+// start is recorded in the audit, and a goroutine does the work. The work first collects
+// the jobs, and then changes each of them, in turns that leave time for clients. It
+// updates the state of the task, which clients can read at once or at the end. A client
+// that cancels a task waits for its end. A task ends as done, failed or cancelled, which
+// is recorded as well. The last hundred finished tasks are kept. Changes of a cancelled
+// task remain. No task survives the process.
 //
 // Package api defines the work; the Runner does not depend on it.
 package task
@@ -34,8 +34,9 @@ const (
 )
 
 const (
-	Most = 4   // maximum number of tasks that run at the same time
-	Kept = 100 // number of finished tasks that are kept
+	Most  = 4        // maximum number of tasks that run at the same time
+	Share = Most - 1 // maximum number of these that one client has started
+	Kept  = 100      // number of finished tasks that are kept
 )
 
 // A Runner runs the tasks of a server. Its zero value is ready for use. Close stops its
@@ -58,6 +59,7 @@ type Runner struct {
 type Task struct {
 	runner *Runner
 	cancel context.CancelFunc
+	owner  string        // client that started the task
 	over   chan struct{} // closed when the task has ended
 	shown  admin.Task    // guarded by Runner.mu
 }
@@ -67,7 +69,7 @@ type Task struct {
 func (r *Runner) Start(ctx context.Context, entry *audit.Entry, about admin.Task, seconds int, work func(ctx context.Context, t *Task) error) (admin.Task, error) {
 	about.Identity = entry.Identity()
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	t, err := r.add(about, cancel)
+	t, err := r.add(about, entry.Share(), cancel)
 	if err != nil {
 		cancel()
 		return about, err
@@ -89,17 +91,23 @@ func (r *Runner) Start(ctx context.Context, entry *audit.Entry, about admin.Task
 }
 
 // add adds a task, unless too many run.
-func (r *Runner) add(about admin.Task, cancel context.CancelFunc) (*Task, error) {
+func (r *Runner) add(about admin.Task, owner string, cancel context.CancelFunc) (*Task, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.running == Most || r.closed {
-		return nil, admin.Problemf(http.StatusServiceUnavailable, "too many running tasks (%d); wait for one to end, or cancel it", r.running).After(time.Second)
+	own := 0
+	for _, t := range r.all {
+		if t.owner == owner && t.shown.Ended == "" {
+			own++
+		}
+	}
+	if r.running == Most || own == Share || r.closed {
+		return nil, admin.Problemf(http.StatusServiceUnavailable, "too many running tasks (%d, of which %d are yours); wait for one to end, or cancel it", r.running, own).After(time.Second)
 	}
 	r.last++
 	r.running++
 	r.group.Add(1)
 	about.ID, about.Started, about.Status, about.Skipped = r.After+r.last, now(), looking, make(map[string]uint64)
-	t := &Task{runner: r, cancel: cancel, over: make(chan struct{}), shown: about}
+	t := &Task{runner: r, cancel: cancel, owner: owner, over: make(chan struct{}), shown: about}
 	r.all = append(r.all, t)
 	r.forget()
 	return t, nil
