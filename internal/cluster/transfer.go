@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -12,7 +13,9 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	anybody := to == 0
 	err := m.changeMembers(func() error {
 		if anybody {
-			to = m.raft.transferTarget(anyVoter)
+			if to = m.raft.transferTarget(anyVoter); to == 0 {
+				return errors.New("cluster: cannot transfer the leadership: no other voter is reachable")
+			}
 		}
 		self := m.opt.Self.ID
 		if voters := m.raft.core.Status().Config.Voters[0]; to == self || !hasKey(voters, to) {

@@ -165,8 +165,8 @@ func (c *Cluster) canRejoin() bool {
 
 // Summary describes a cluster without problems.
 func (c *Cluster) Summary() string {
-	return fmt.Sprintf("all is well: member %d has led%s, %d of %d members are reachable, the cluster survives %s",
-		c.Leader, lasting(c.Since), len(c.Members), len(c.Members), c.survives())
+	return fmt.Sprintf("all is well: member %d has led for %v, %d of %d members are reachable, the cluster survives %s",
+		c.Leader, time.Duration(c.Since)*time.Second, len(c.Members), len(c.Members), c.survives())
 }
 
 // survives returns the number of failures that the cluster survives now, in words.
