@@ -23,10 +23,10 @@ func (r *request) jobOf(st *engine.JobStats) admin.Job {
 	}
 	f, failed := st.Failure()
 	failure := jobjson.FailureOf(f, failed, st.State == engine.Buried)
-	if failed && !r.caller.Identity.Meets(statsEverywhere) {
+	if failure != nil && !r.caller.Identity.Meets(statsEverywhere) {
 		failure.Identity, failure.Address = "", ""
 	}
-	if failed && !r.caller.Identity.Meets(peekOfJob, st.Tube) {
+	if failure != nil && !r.caller.Identity.Meets(peekOfJob, st.Tube) {
 		failure.Class, failure.Reason = "", ""
 	}
 	return admin.Job{

@@ -28,8 +28,8 @@ const ShownBody = 1 << 20
 // A Job is a job in JSON.
 type Job = admin.Job
 
-// FailureOf returns the end of a job's last attempt in JSON, or nil if ok is false. It
-// contains the time of the burial only if buried is true.
+// FailureOf returns the end of a job's last attempt in JSON. It contains the time of the
+// burial only if buried is true. FailureOf returns nil if ok is false or nothing remains.
 func FailureOf(f engine.Failure, ok, buried bool) *admin.Failure {
 	if !ok {
 		return nil
@@ -46,6 +46,9 @@ func FailureOf(f engine.Failure, ok, buried bool) *admin.Failure {
 	}
 	if f.Address.IsValid() {
 		shown.Address = f.Address.String()
+	}
+	if *shown == (admin.Failure{}) { // an operator buried and kicked a job without attempts
+		return nil
 	}
 	return shown
 }

@@ -3,6 +3,8 @@ package jobjson
 import (
 	"strings"
 	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // Missing members get their defaults, and the error names invalid members.
@@ -60,4 +62,15 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%q has no body: %+v", object, j)
 		}
 	})
+}
+
+// A job without attempts that an operator buried and kicked has no failure.
+func TestFailureOfKickedJob(t *testing.T) {
+	f := engine.Failure{Buried: 5000}
+	if got := FailureOf(f, true, true); got == nil || got.Buried != 5 {
+		t.Errorf("buried: %+v", got)
+	}
+	if got := FailureOf(f, true, false); got != nil {
+		t.Errorf("kicked: %+v", got)
+	}
 }
