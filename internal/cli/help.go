@@ -173,7 +173,7 @@ func flagGroups(cmd *cobra.Command) (groups []flagGroup) {
 			shown.Value, shown.NoOptDefVal = untyped{f.Value}, ""
 		}
 		if strings.HasSuffix(f.Usage, ")") { // the usage contains the default
-			shown.DefValue = ""
+			shown.Value, shown.DefValue = untyped{f.Value}, ""
 		}
 		sets[title].AddFlag(&shown)
 	})

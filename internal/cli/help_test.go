@@ -24,6 +24,11 @@ func TestHelpStartsWithUsageAndExamples(t *testing.T) {
 			if code != 0 || len(parts) < 4 || !strings.HasPrefix(parts[1], "Usage:\n  beanpole ") || !strings.HasPrefix(parts[2], "Examples:\n  ") {
 				t.Errorf("%q: code %d\n%s", path, code, &out)
 			}
+			for line := range strings.Lines(out.String()) {
+				if strings.Contains(line, "(default )") || len(line) > 101 && !strings.HasPrefix(line, " ") {
+					t.Errorf("%q: empty default or long line: %s", path, line)
+				}
+			}
 			check(c, path)
 		}
 	}

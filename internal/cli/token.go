@@ -15,9 +15,10 @@ import (
 // newToken returns the command token.
 func newToken() *cobra.Command {
 	return cliutil.Group(&cobra.Command{
-		Use:     "token COMMAND",
-		Short:   "create tokens for clients",
-		Long:    `Create tokens for the authentication of clients. Give the token to the client, and put its hash into the server's configuration. The hash does not reveal the token.`,
+		Use:   "token COMMAND",
+		Short: "create tokens for clients",
+		Long: `Create tokens for the authentication of clients. Give the token to the client, and put its hash
+into the server's configuration. The hash does not reveal the token.`,
 		Example: "  beanpole token new\n  beanpole token hash < mail.token",
 	},
 		cliutil.NewCommand("new", "print a token of 256 random bits, and its hash", "", "  beanpole token new", "", func(cmd *cobra.Command, _ []string) error {

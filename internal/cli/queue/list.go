@@ -15,8 +15,9 @@ import (
 
 const jobsLong = `List the jobs of a tube, or with --find the matching jobs of all tubes, with the start of each
 body. Jobs are sorted by state: ready jobs in the order of reservation, reserved and delayed
-jobs by the time left, and buried jobs in the order of burial. HOLDER is the connection that holds a reserved job; see 'beanpole
-connections'. REASON is the error of the last attempt, or the end of that attempt, such as timeout.
+jobs by the time left, and buried jobs in the order of burial. HOLDER is the connection that
+holds a reserved job; see 'beanpole connections'. REASON is the error of the last attempt, or the
+end of that attempt, such as timeout.
 
 With --json, each line is a job with its body. Bodies larger than 1 MiB are omitted; 'beanpole
 export' writes all of them.

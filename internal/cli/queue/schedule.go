@@ -84,7 +84,8 @@ var scheduleFlags = [][2]string{
 }
 
 func newScheduleSet() *cobra.Command {
-	const more = `In the body, {time} is replaced by the time of the run, and {name} by NAME. The command replaces the whole definition, and prints the next runs.
+	const more = `In the body, {time} is replaced by the time of the run, and {name} by NAME. The command
+replaces the whole definition, and prints the next runs.
 
 `
 	settings, file := make(map[string]*string), ""
