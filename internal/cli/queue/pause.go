@@ -48,7 +48,7 @@ func newPauses(name, short, long string, do func(ctx context.Context, a *admin.C
 		}
 		for _, tube := range names {
 			if isPattern(tube) {
-				return exit.UsageError("%s is a pattern; 'beanpole policy' pauses and resumes the tubes of a pattern (see: %s --help)", tube, name)
+				return exit.UsageError("%s is a pattern; 'beanpole policy' pauses and resumes the tubes of a pattern (see: beanpole %s --help)", tube, name)
 			}
 			if err := do(ctx, a, admin.OfTube{Tube: tube}); err != nil {
 				return err

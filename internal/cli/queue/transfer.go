@@ -77,7 +77,7 @@ func newImport() *cobra.Command {
 			done, err = a.ImportTube(ctx, &admin.ImportTube{OfTube: admin.OfTube{Tube: tube}, ImportAll: in})
 		}
 		if p, ok := errors.AsType[*admin.Problem](err); ok && p.Done != nil {
-			return fmt.Errorf("%w; %s were put", err, cliutil.Count(*p.Done, "job"))
+			return fmt.Errorf("%w; jobs put: %d", err, *p.Done)
 		} else if err != nil {
 			return err
 		}
