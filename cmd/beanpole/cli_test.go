@@ -33,6 +33,7 @@ func TestInterruptedAtTerminal(t *testing.T) {
 	dir := t.TempDir()
 	addr, admin := "unix:"+filepath.Join(dir, "s"), "unix:"+filepath.Join(dir, "admin")
 	startServer(t, "beanpole", addr, "--admin", admin)
+	t.Setenv("BEANPOLE_ADDR", addr)
 	t.Setenv("BEANPOLE_ADMIN_ADDR", admin)
 	runBeanpole(t, "put", "--addr", addr, "--tube", "mail", "hello")
 	for asks, args := range map[string][]string{
@@ -40,7 +41,7 @@ func TestInterruptedAtTerminal(t *testing.T) {
 		"reading from the terminal until":     {"import"},
 		"Delete 1 ready job of 1 tube? [y/N]": {"clear", "mail", "--state", "ready"},
 	} {
-		cmd := exec.Command("beanpole", append(args, "--addr", addr)...)
+		cmd := exec.Command("beanpole", args...)
 		terminal, err := pty.Start(cmd)
 		if err != nil {
 			t.Skip("no pseudo-terminal: ", err)

@@ -41,7 +41,7 @@ const environmentLong = `Environment variables, files and exit codes.
 
 Environment:
   BEANPOLE_ADDR        default of --addr for commands
-  BEANPOLE_ADMIN_ADDR  default of --admin for commands
+  BEANPOLE_ADMIN_ADDR  default of --admin for commands without --addr
   BEANPOLE_TOKEN       default of --token for commands
   BEANPOLE_SETTING     a setting of the server, for example BEANPOLE_MAX_JOB_SIZE
   LISTEN_FDS, NOTIFY_SOCKET

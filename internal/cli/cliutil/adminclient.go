@@ -30,15 +30,24 @@ const adminVariable = "BEANPOLE_ADMIN_ADDR"
 // DefineAdmin adds the option --admin to a command that uses the admin API.
 func (s *Session) DefineAdmin(cmd *cobra.Command) {
 	flags.AddGroup(cmd.Flags(), ServerTitle, func(fs *pflag.FlagSet) {
-		fs.StringVar(&s.Admin, "admin", os.Getenv(adminVariable), "use the admin API at `ADDR`: HOST:PORT, :PORT of this\nmachine, unix:PATH or a URL (default the local socket\nof the server at --addr)")
+		fs.StringVar(&s.Admin, "admin", "", "use the admin API at `ADDR`: HOST:PORT, :PORT of this\nmachine, unix:PATH or a URL (default the local socket\nof the server at --addr)")
 	})
+}
+
+// GivenAdmin returns the address of the admin API that the user has given, or "". The
+// variable does not apply if --addr is given, which can be another server.
+func (s *Session) GivenAdmin() string {
+	if s.Server.addr.Changed {
+		return s.Admin
+	}
+	return cmp.Or(s.Admin, os.Getenv(adminVariable))
 }
 
 // adminAddress returns the address of the admin API: the given address, or else the local
 // socket of the server at --addr. It returns "" if there is neither.
 func (s *Session) adminAddress() string {
-	if s.Admin != "" {
-		return s.Admin
+	if given := s.GivenAdmin(); given != "" {
+		return given
 	}
 	for addr := range strings.SplitSeq(s.Server.Addr, ",") {
 		host, port, _ := net.SplitHostPort(addr)

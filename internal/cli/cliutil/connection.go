@@ -25,7 +25,8 @@ type Connection struct {
 
 	Reconnect time.Duration // maximum time to search for a lost server; zero means electionTime
 
-	url client.Options // the other parts of Addr if it was a URL
+	url  client.Options // the other parts of Addr if it was a URL
+	addr *pflag.Flag
 }
 
 // ServerTitle is the title of the options for the connection to a server.
@@ -39,8 +40,9 @@ const electionTime = 3 * time.Second
 func (o *Connection) Define(set *pflag.FlagSet) {
 	flags.AddGroup(set, ServerTitle, func(fs *pflag.FlagSet) {
 		fs.StringVarP(&o.Addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "connect to `ADDR`: HOST:PORT, unix:PATH,\nbeanpole://TOKEN@HOST:PORT?tls=true, or the members of a\ncluster as HOST:PORT,HOST:PORT")
+		o.addr = fs.Lookup("addr")
 		if shown, _, _ := client.ParseURL(o.Addr); shown != o.Addr { // the help must not contain a token
-			fs.Lookup("addr").DefValue = shown
+			o.addr.DefValue = shown
 		}
 		fs.StringVar(&o.Token, "token", "", "authenticate with `TOKEN`; the process list shows it,\nunlike the variable BEANPOLE_TOKEN")
 		fs.StringVar(&o.TokenFile, "token-file", "", "read the token from `FILE`")

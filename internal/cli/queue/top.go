@@ -33,7 +33,7 @@ func newTop() *cobra.Command {
 		if t.admin, err = s.FindAdminClient(); err != nil {
 			return err
 		}
-		if t.admin != nil && s.Admin == "" { // an API whose address was not given must not refuse the client
+		if t.admin != nil && s.GivenAdmin() == "" { // an API whose address was not given must not refuse the client
 			if _, err := t.admin.GetAttention(ctx, &admin.GetAttention{Limit: 1}); err != nil {
 				t.admin = nil
 			}

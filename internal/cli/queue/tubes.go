@@ -87,7 +87,7 @@ func (s *session) loadTubes(ctx context.Context, names []string) (_ []tube, plai
 			found, err = a.ExplainTube(ctx, &admin.OfTube{Tube: tubes[0].Name})
 			tubes[0].Why, tubes[0].Policy = found.Text, found.Policy
 		}
-		if err == nil || s.Admin != "" {
+		if err == nil || s.GivenAdmin() != "" {
 			return tubes, false, err
 		}
 	}
