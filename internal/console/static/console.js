@@ -12,7 +12,7 @@
   // Live values. The stream contains texts and lines by the ids of their elements.
   const button = $("#live"), stream = document.body.dataset.live;
   const view = stream || location.href; // of the shown page, whose default tab can change
-  let shape = $("#foot")?.dataset.shape, source = null, poll = 0, on = keep("live") !== "off", loading = false, stale = false, over = false;
+  let shape = $("#foot")?.dataset.shape, source = null, poll = 0, on = keep("live") !== "off", loading = false, stale = false, over = false, down = false;
 
   const show = (state) => { for (const s of ["on", "slow", "lost"]) button.toggleAttribute("data-" + s, s === state); button.textContent = { on: "live", slow: "every 5 s", lost: "reconnecting", off: "paused" }[state]; button.setAttribute("aria-pressed", String(state !== "off")); };
 
@@ -41,6 +41,7 @@
   // If rows or their order change, the page is loaded again, except under the pointer and while rows are selected.
   const busy = () => over || $("dialog[open]") || $("[data-rows] :checked") || $("main details[open]") || $("#main").contains(document.activeElement) && document.activeElement !== $("#main");
   const reload = async () => {
+    if (down) { stale = true; return; }
     if (busy()) { stale = true; pill(); return; }
     if (loading) { stale = true; return; }
     loading = true; stale = false;
@@ -49,11 +50,15 @@
       if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
       hear();
       const page = parse(await answer.text());
-      if (busy()) { stale = true; pill(); }
+      if (down) stale = true;
+      else if (busy()) { stale = true; pill(); }
       else { replace(page); $("#moved")?.remove(); }
     } catch { stale = true; listen(poll); }
     setTimeout(() => { loading = false; if (stale) reload(); }, 3000);
   };
+  // A click would be lost if its target were replaced between press and release.
+  addEventListener("pointerdown", () => { down = true; }, true);
+  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => { down = false; if (stale) setTimeout(reload); }, true);
   const replace = (page) => {
     const main = $("#main", page), foot = $("#foot", page);
     if (!main || !foot) return;

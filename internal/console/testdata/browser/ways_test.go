@@ -125,6 +125,26 @@ func TestShowRows(t *testing.T) {
 	until(t, ctx, "document.querySelectorAll('.jobs tbody tr').length == 13 && !document.querySelector('#moved')")
 }
 
+// The page keeps its rows while a button of the pointer is down, so that no click is lost.
+func TestRowsStayUnderPress(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 12)
+	ctx := browse(t)
+	do(t, ctx, visit(s.url("tube/mail")))
+	until(t, ctx, "document.querySelector('#live[data-on]')")
+	rows := "document.querySelectorAll('.jobs tbody tr').length"
+	eval[any](t, ctx, "document.body.dispatchEvent(new PointerEvent('pointerdown'))")
+	for _, ready := range []string{"13", "14"} { // each is a message of the stream
+		s.put("mail", "y", 1)
+		until(t, ctx, "[...document.querySelectorAll('main [id]')].some((e) => e.textContent == '"+ready+"')")
+	}
+	if n := eval[int](t, ctx, rows); n != 12 {
+		t.Errorf("%d rows", n)
+	}
+	eval[any](t, ctx, "document.body.dispatchEvent(new PointerEvent('pointerup'))")
+	until(t, ctx, rows+" == 14")
+}
+
 // The result of an action stays on the page when other rows are shown.
 func TestNoteStays(t *testing.T) {
 	s := start(t)
