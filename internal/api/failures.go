@@ -80,19 +80,21 @@ func (r *request) listFailures(in *admin.ListFailures) (out admin.Failures, err 
 	out.Total = total
 	w := jobScan{bodies: searchedBytes}
 	var counts []uint64
-	for _, state := range failedStates {
-		err := each(r, tubes, func(e *engine.Engine, now int64, tube string) error {
-			st, _ := e.TubeStats(now, []byte(tube))
+	places := make([][]place, len(failedStates))
+	err = each(r, tubes, func(e *engine.Engine, now int64, tube string) error {
+		st, _ := e.TubeStats(now, []byte(tube))
+		for i, state := range failedStates {
 			if n := countOf([]engine.State{state}, st.Ready, st.Reserved, st.Delayed, st.Buried); n > 0 {
 				counts = append(counts, n)
-				w.places = append(w.places, place{tube, state})
+				places[i] = append(places[i], place{tube, state})
 			}
-			return nil
-		})
-		if err != nil {
-			return out, err
 		}
+		return nil
+	})
+	if err != nil {
+		return out, err
 	}
+	w.places = slices.Concat(places...)
 	w.page = max(leastOfPlace, fairShare(counts, sampledFailures))
 	type key struct{ tube, state, class, reason string }
 	by := make(map[key]*admin.FailureGroup)

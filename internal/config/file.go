@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 
@@ -27,7 +28,11 @@ type configFile struct {
 // table, and no two names must contradict each other.
 func readConfigFile(path string, known []string) (*configFile, error) {
 	c := &configFile{path: path}
-	if _, err := toml.DecodeFile(path, &c.values); err != nil {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if err := toml.Unmarshal(text, &c.values); err != nil {
 		return nil, unreadable(path, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.values)) {
@@ -44,7 +49,7 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 			return nil, exit.UsageError("%s: %s and %s cannot be used together", path, name, other)
 		}
 	}
-	meta, err := toml.DecodeFile(path, &c.tables)
+	meta, err := toml.Decode(string(text), &c.tables)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}

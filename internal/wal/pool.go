@@ -90,9 +90,12 @@ func (p *pool) addLocked() error {
 	}
 	s := newSegment(p.path(p.next), header{log: p.log, sequence: p.next, created: p.created, size: p.size})
 	err := p.create(s)
-	// The sequence is used up if a file has that name, even if the log did not create the
-	// file or could not remove it.
-	if there, failed := vfs.Exists(p.fs, s.name); err == nil || there || failed != nil {
+	used := err == nil
+	if !used { // a file that the log did not create, or could not remove, uses up its name
+		there, failed := vfs.Exists(p.fs, s.name)
+		used = there || failed != nil
+	}
+	if used {
 		p.next++
 	}
 	if errors.Is(err, syscall.ENOSPC) && p.removals.pending.Load() && p.removeDeletable() == nil {

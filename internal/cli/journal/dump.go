@@ -42,7 +42,7 @@ func newDump() *cobra.Command {
 			out := bufio.NewWriterSize(w, 1<<16)
 			encode := json.NewEncoder(out)
 			encode.SetEscapeHTML(false)
-			err := error(nil)
+			var err error
 			if live {
 				err = dumpLive(dir, encode, cmd.ErrOrStderr())
 			} else {
