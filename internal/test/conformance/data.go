@@ -6,79 +6,73 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// data reads OK, a length, and a dictionary or a list.
-func (p *player) data(s *step, st *stream) (got []string, same bool) {
-	line, err := st.line(patience)
-	if err != nil {
-		return p.whatever(s, st), false
+// A received is a line from the server. If the line announces a dictionary or a list, it
+// contains the entries.
+type received struct {
+	line    []byte
+	verb    verb // expectLine, expectDict or expectList
+	entries []entry
+}
+
+// receive reads a line and the data that it announces.
+func (p *player) receive(st *stream, within time.Duration) (r received, err error) {
+	r.verb = expectLine
+	if r.line, err = st.line(within); err != nil {
+		return r, err
 	}
-	entries, isList, err := p.readYAML(line, st)
-	if err != nil {
-		return append([]string{textLine(s.head(), line)}, p.whatever(s, st)...), false
+	if entries, isList, err := p.readYAML(r.line, st); err == nil {
+		r.entries, r.verb = entries, expectDict
+		if isList {
+			r.verb = expectList
+		}
 	}
-	g := step{conn: s.conn, side: s.side, verb: expectDict, scope: s.scope}
-	switch {
-	case isList || s.verb == expectList:
-		g.verb, g.entries = expectList, entries
-		same = isList && s.verb == expectList && slices.Equal(entries, s.entries)
-	case s.scope == named:
-		g.entries, same = compareNamed(s.entries, entries)
+	return r, nil
+}
+
+// lines returns the text of a transcript that expects exactly this reply. head starts the
+// first line.
+func (r *received) lines(head string) (lines []string) {
+	switch r.verb {
+	case expectLine:
+		return []string{textLine(head, r.line)}
+	case expectList:
+		lines = []string{head + "< OK list"}
+		for _, e := range r.entries {
+			lines = append(lines, "- "+e.key)
+		}
 	default:
-		g.entries, same = compareInOrder(s.entries, entries, s.scope == all)
-	}
-	return g.render(), same
-}
-
-// compareNamed looks up the wanted keys in the received entries. The result contains the
-// patterns that match.
-func compareNamed(want, received []entry) (got []entry, same bool) {
-	same = true
-	for _, w := range want {
-		i := slices.IndexFunc(received, func(e entry) bool { return e.key == w.key })
-		if i < 0 {
-			same = false
-			continue
+		lines = []string{head + "< OK dict all"}
+		for _, e := range r.entries {
+			lines = append(lines, e.key+": "+escape([]byte(e.value)))
 		}
-		e, match := compareEntry(w, received[i])
-		got, same = append(got, e), same && match
 	}
-	return got, same
+	return lines
 }
 
-// compareInOrder compares the entries in order. If whole is true, there must be no
-// further received entries.
-func compareInOrder(want, received []entry, whole bool) (got []entry, same bool) {
-	same = len(received) == len(want) || !whole && len(received) > len(want)
-	for i, e := range received {
-		if i >= len(want) {
-			if whole {
-				got = append(got, verbatim(received[i:])...)
-			}
-			break
-		}
-		e, match := compareEntry(want[i], e)
-		got, same = append(got, e), same && match
+// accepts reports whether a step expects a reply.
+func (s *step) accepts(r *received) bool {
+	entries := r.entries
+	switch {
+	case s.verb == expectLine:
+		same, _ := matches(s.pattern, r.line)
+		return same
+	case s.verb != r.verb:
+		return false
+	case s.verb == expectDict && s.scope == named:
+		return !slices.ContainsFunc(s.entries, func(want entry) bool { return !slices.ContainsFunc(entries, want.accepts) })
+	case s.scope == first:
+		entries = entries[:min(len(entries), len(s.entries))]
 	}
-	return got, same
+	return slices.EqualFunc(s.entries, entries, entry.accepts)
 }
 
-func compareEntry(want, received entry) (entry, bool) {
-	match, _ := matches(want.value, []byte(received.value))
-	if want.key == received.key && match {
-		return want, true
-	}
-	return verbatim([]entry{received})[0], false
-}
-
-// verbatim turns received values into patterns that match only these values.
-func verbatim(received []entry) []entry {
-	list := make([]entry, len(received))
-	for i, e := range received {
-		list[i] = entry{e.key, escape([]byte(e.value))}
-	}
-	return list
+// accepts reports whether an entry of a transcript matches a received entry.
+func (e entry) accepts(r entry) bool {
+	same, _ := matches(e.value, []byte(r.value))
+	return e.key == r.key && same
 }
 
 // readYAML reads the data that an OK line announces.

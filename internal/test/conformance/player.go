@@ -116,13 +116,12 @@ func (t *Transcript) converse(in Instance, d Dialect) error {
 			continue
 		}
 		time.Sleep(tick)
-		got, same, err := p.play(s)
+		got, err := p.play(s)
 		if err != nil {
 			return fmt.Errorf("testdata/%s.txt:%d: %w", t.Name, s.line, err)
 		}
-		if !same {
-			return fmt.Errorf("testdata/%s.txt:%d: the answer differs\nwant %s\ngot  %s",
-				t.Name, s.line, strings.Join(s.render(), "\n     "), strings.Join(got, "\n     "))
+		if got != nil {
+			return fmt.Errorf("testdata/%s.txt:%d: the answer differs\nwant %s\ngot  %s", t.Name, s.line, s.text, strings.Join(got, indent))
 		}
 	}
 	if err := p.finish(); err != nil {
@@ -138,17 +137,17 @@ type player struct {
 	current string             // connection of the last step
 }
 
-// play performs one step. For a reply it returns the received data, as lines of a
-// transcript, and whether the step expects it.
-func (p *player) play(s *step) (got []string, same bool, err error) {
+// play performs one step. If it receives a wrong reply, it returns the received data as
+// lines of a transcript.
+func (p *player) play(s *step) (got []string, err error) {
 	switch s.verb {
 	case wait:
 		time.Sleep(s.pause)
-		return nil, true, nil
+		return nil, nil
 	case drain:
 		err := p.in.Drain()
 		time.Sleep(moment)
-		return nil, true, err
+		return nil, err
 	}
 	if s.conn != p.current {
 		p.letRead(p.current)
@@ -156,7 +155,7 @@ func (p *player) play(s *step) (got []string, same bool, err error) {
 	}
 	st, err := p.stream(s)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	switch s.verb {
 	case open:
@@ -171,10 +170,9 @@ func (p *player) play(s *step) (got []string, same bool, err error) {
 		delete(p.streams, s.conn)
 		time.Sleep(moment)
 	default:
-		got, same = p.answer(s, st)
-		return got, same, nil
+		return p.answer(s, st), nil
 	}
-	return nil, err == nil, err
+	return nil, err
 }
 
 // letRead pauses if the server might not have read the data sent on the connection.
@@ -202,73 +200,54 @@ func (p *player) stream(s *step) (*stream, error) {
 	return st, nil
 }
 
-// answer reads the reply that a step expects.
-func (p *player) answer(s *step, st *stream) (got []string, same bool) {
+// answer reads the reply that a step expects. If the reply differs, it returns the
+// received data as lines of a transcript.
+func (p *player) answer(s *step, st *stream) (got []string) {
 	head := s.head()
 	switch s.verb {
-	case expectLine:
-		line, err := st.line(patience)
-		if err != nil {
-			return p.whatever(s, st), false
+	case expectNone, expectEnd:
+		want, within := errNothing, quiet
+		if s.verb == expectEnd {
+			want, within = errClosed, patience
 		}
-		same, _ := matches(s.pattern, line)
-		return []string{textLine(head, line)}, same
+		if err := st.fill(len(st.buf)+1, within); errors.Is(err, want) && len(st.buf) == 0 {
+			st.pending = false
+			return nil
+		}
 	case expectRaw:
-		data, err := st.take(len(s.data), patience)
-		if err != nil && len(data) == 0 {
-			return p.whatever(s, st), false
+		data, _ := st.take(len(s.data), patience)
+		if bytes.Equal(data, s.data) {
+			return nil
 		}
-		return []string{head + "<< " + strconv.Quote(string(data))}, bytes.Equal(data, s.data)
-	case expectDict, expectList:
-		return p.data(s, st)
-	case expectNone:
-		err := st.fill(len(st.buf)+1, quiet)
-		if errors.Is(err, errNothing) && len(st.buf) == 0 {
-			st.pending = false
-			return nil, true
+		if len(data) > 0 {
+			got = []string{head + "<< " + strconv.Quote(string(data))}
 		}
-		return p.whatever(s, st), false
-	default: // expectEnd
-		err := st.fill(len(st.buf)+1, patience)
-		if errors.Is(err, errClosed) && len(st.buf) == 0 {
-			return nil, true
+	default:
+		if r, err := p.receive(st, patience); err == nil {
+			if s.accepts(&r) {
+				return nil
+			}
+			got = r.lines(head)
 		}
-		return p.whatever(s, st), false
 	}
-}
-
-// whatever renders all data that arrives before a silence.
-func (p *player) whatever(s *step, st *stream) (lines []string) {
+	// Add all data that arrives before a silence.
 	for {
-		line, err := st.line(quiet)
-		switch {
-		case err == nil && bytes.HasPrefix(line, []byte("OK ")):
-			g := step{conn: s.conn, side: s.side, verb: expectDict}
-			entries, isList, err := p.readYAML(line, st)
-			if err != nil {
-				lines = append(lines, textLine(s.head(), line))
-				continue
-			}
-			if isList {
-				g.verb = expectList
-			}
-			g.entries = verbatim(entries)
-			lines = append(lines, g.render()...)
-		case err == nil:
-			lines = append(lines, textLine(s.head(), line))
-		default:
-			st.pending = false
-			if len(st.buf) > 0 {
-				lines = append(lines, s.head()+"<< "+strconv.Quote(string(st.buf)))
-				st.buf = nil
-			}
-			if errors.Is(err, errClosed) {
-				lines = append(lines, s.head()+"< (closed)")
-			} else if len(lines) == 0 {
-				lines = append(lines, s.head()+"< (nothing)")
-			}
-			return lines
+		r, err := p.receive(st, quiet)
+		if err == nil {
+			got = append(got, r.lines(head)...)
+			continue
 		}
+		st.pending = false
+		if len(st.buf) > 0 {
+			got = append(got, head+"<< "+strconv.Quote(string(st.buf)))
+			st.buf = nil
+		}
+		if errors.Is(err, errClosed) {
+			got = append(got, head+"< (closed)")
+		} else if len(got) == 0 {
+			got = append(got, head+"< (nothing)")
+		}
+		return got
 	}
 }
 
@@ -305,34 +284,4 @@ func (s *step) head() string {
 // textLine renders a received line.
 func textLine(head string, line []byte) string {
 	return strings.TrimSuffix(head+"< "+escape(line), " ")
-}
-
-// render returns a reply as lines of a transcript.
-func (s *step) render() []string {
-	switch s.verb {
-	case expectLine:
-		return []string{s.head() + "< " + s.pattern}
-	case expectRaw:
-		return []string{s.head() + "<< " + strconv.Quote(string(s.data))}
-	case expectNone:
-		return []string{s.head() + "< (nothing)"}
-	case expectEnd:
-		return []string{s.head() + "< (closed)"}
-	}
-	kind, mark := "dict", ""
-	switch {
-	case s.verb == expectList:
-		kind, mark = "list", "- "
-	default:
-		kind += string(s.scope)
-	}
-	lines := []string{s.head() + "< OK " + kind}
-	for _, e := range s.entries {
-		text := "     " + mark + e.key
-		if s.verb == expectDict {
-			text += ": " + e.value
-		}
-		lines = append(lines, text)
-	}
-	return lines
 }

@@ -54,7 +54,8 @@ const (
 // A step is one line of the conversation, or an answer with the indented
 // lines below it.
 type step struct {
-	line    int // line number in the file, from 1
+	line    int    // line number in the file, from 1
+	text    string // the lines of a reply, for errors
 	side    side
 	conn    string // empty for wait and drain
 	verb    verb
@@ -74,6 +75,9 @@ const (
 	first scope = " first" // these are the first keys, in this order
 	all   scope = " all"   // these are all keys, in this order
 )
+
+// indent separates the lines of a reply in an error.
+const indent = "\n     "
 
 // An entry is a key with its value, or a name in a list.
 type entry struct{ key, value string }
@@ -162,7 +166,7 @@ func (t *Transcript) parseLine(n int, line string) error {
 
 // parseTalk parses a line of a connection; m is a match of talkLine.
 func (t *Transcript) parseTalk(n int, m []string) error {
-	s := step{line: n, conn: m[2]}
+	s := step{line: n, text: m[0], conn: m[2]}
 	switch m[1] {
 	case "ours":
 		s.side = ours
@@ -216,6 +220,7 @@ func (t *Transcript) parseEntry(text string) error {
 		return fmt.Errorf("%q is not an entry of the reply above", text)
 	}
 	s.entries = append(s.entries, e)
+	s.text += indent + text
 	return nil
 }
 
