@@ -159,7 +159,7 @@ func parseAddress(s string) (address, error) {
 	if err != nil { // the address might lack a port
 		host, port, err = net.SplitHostPort(strings.TrimSuffix(s, ":") + ":" + DefaultPort)
 	}
-	if err != nil {
+	if err != nil || strings.Contains(host, "/") {
 		if ip := net.ParseIP(s); ip == nil {
 			return address{}, fmt.Errorf("%w: address %q: want HOST:PORT or unix:PATH", ErrInvalid, s)
 		}

@@ -3,7 +3,6 @@ package cliutil
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -158,12 +157,7 @@ func (a *adminTransport) unreachable(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // without the URL
 	}
-	why := cmp.Or(whyUnreachable(err), err.Error())
-	if _, garbled := errors.AsType[tls.RecordHeaderError](err); garbled {
-		why = "it does not speak TLS: leave out the --tls options"
-	} else if errors.Is(err, io.EOF) {
-		why = "the server closes the connection"
-	}
+	why := cmp.Or(whyNoServer(err), whyLost(err), err.Error())
 	return exit.WithCode(exit.Disconnected, fmt.Errorf("no admin API at %s: %s; give its address with --admin or %s (beanstalkd has no such API)", a.addr, why, adminVariable))
 }
 

@@ -37,8 +37,7 @@ func (o *Connection) Dial(ctx context.Context) (*client.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.Dial(ctx, o.Addr, opt)
-	return c, unreachableError(o.Addr, err)
+	return client.Dial(ctx, o.Addr, opt)
 }
 
 // Explain returns err with a message for the user and an exit code. An error that already
@@ -119,48 +118,22 @@ func command(e *client.Error) string {
 
 // disconnected describes a connection that failed or was lost.
 func (o *Connection) disconnected(e *client.Error) string {
-	_, unknown := errors.AsType[x509.UnknownAuthorityError](e)
-	name, otherName := errors.AsType[x509.HostnameError](e)
-	_, garbled := errors.AsType[tls.RecordHeaderError](e)
-	_, alert := errors.AsType[tls.AlertError](e)
-	if op, ok := errors.AsType[*net.OpError](e); ok && op.Op == "remote error" {
-		alert = true
+	if why := whyNoServer(e); why != "" {
+		return fmt.Sprintf("no server at %s: %s; start one with 'beanpole', or give its address with --addr or BEANPOLE_ADDR", e.Addr, why)
 	}
-	switch {
-	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, fs.ErrNotExist):
-		return "no server at " + e.Addr
-	case garbled:
-		return e.Addr + " does not speak TLS: leave out the --tls options"
-	case unknown:
-		return "the certificate of " + e.Addr + " has an unknown authority; trust one with --tls-ca"
-	case otherName:
-		return fmt.Sprintf("the certificate of %s is for another name (%v); set --tls-server-name to that name", e.Addr, name)
-	case alert:
-		return fmt.Sprintf("%s rejects the connection (%v); it might require another certificate (--tls-cert and --tls-key)", e.Addr, e.Err)
-	case isTimeout(e) && e.Verb == "connect" && o.Encrypted():
-		return e.Addr + " does not answer with TLS; if it does not speak TLS, leave out the --tls options"
-	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
-		return e.Addr + " has closed the connection; its log has the reason (check the --tls options; a member of a cluster needs a leader)"
+	why := whyLost(e)
+	if why == "" && e.Verb == "connect" && o.Encrypted() && (errors.Is(e, context.DeadlineExceeded) || errors.Is(e, os.ErrDeadlineExceeded)) {
+		why = "the server does not answer with TLS; if it does not speak TLS, leave out the --tls options"
 	}
-	return e.Error()
+	if why == "" {
+		return e.Error()
+	}
+	return e.Addr + ": " + why
 }
 
-// Count returns a number with a noun, in the plural unless n is 1.
-func Count[N int | uint64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// isTimeout reports whether err is a timeout of the context or of the connection.
-func isTimeout(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
-}
-
-// whyUnreachable returns the reason if err means that there is no server at an address,
-// and otherwise "".
-func whyUnreachable(err error) string {
+// whyNoServer returns the reason if err means that there is no server at an address, and
+// otherwise "".
+func whyNoServer(err error) string {
 	switch e, ok := errors.AsType[*net.DNSError](err); {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
@@ -172,14 +145,32 @@ func whyUnreachable(err error) string {
 	return ""
 }
 
-// unreachableError explains an error of [client.Dial] if there is no server at addr.
-func unreachableError(addr string, err error) error {
-	why := whyUnreachable(err)
-	if why == "" {
-		return err
+// whyLost returns the reason for which a server and a client ended their connection, and
+// the remedy. It returns "" if the reason is unknown.
+func whyLost(err error) string {
+	_, garbled := errors.AsType[tls.RecordHeaderError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	name, otherName := errors.AsType[x509.HostnameError](err)
+	op, isOp := errors.AsType[*net.OpError](err)
+	switch {
+	case garbled:
+		return "the server does not speak TLS; leave out the --tls options"
+	case unknown:
+		return "the certificate has an unknown authority; trust one with --tls-ca"
+	case otherName:
+		return fmt.Sprintf("the certificate is for another name (%v); set --tls-server-name to that name", name)
+	case isOp && op.Op == "remote error":
+		return fmt.Sprintf("the server rejects the connection (%v); it might require another certificate (--tls-cert and --tls-key)", op)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "the server closed the connection; its log has the reason (check the --tls options; a member of a cluster needs a leader)"
 	}
-	if strings.HasSuffix(why, "host") && strings.Contains(addr, "/") {
-		why += " (unix:" + addr + " is a socket)"
+	return ""
+}
+
+// Count returns a number with a noun, in the plural unless n is 1.
+func Count[N int | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
 	}
-	return exit.WithCode(exit.Disconnected, fmt.Errorf("no server at %s: %s; start one with 'beanpole', or give its address with --addr or BEANPOLE_ADDR", addr, why))
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -63,7 +63,7 @@ func TestWordsOfTLS(t *testing.T) {
 		opt        Connection
 	}{
 		{"without TLS", "check the --tls options", Connection{Addr: secured}},
-		{"TLS to a server without", "does not speak TLS: leave out the --tls options", Connection{Addr: plain, TLS: true}},
+		{"TLS to a server without", "does not speak TLS; leave out the --tls options", Connection{Addr: plain, TLS: true}},
 		{"TLS to a server that does not reply", "does not answer with TLS", Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
 		{"an unknown authority", "trust one with --tls-ca", Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},
 		{"another name", "is for another name (x509: certificate is valid for localhost, not example.com); set --tls-server-name", Connection{Addr: secured, Certs: certs.Client{CA: ca.File, ServerName: "example.com"}}},
