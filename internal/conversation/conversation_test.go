@@ -450,28 +450,6 @@ func TestEndOfInput(t *testing.T) {
 	g.wantState(Closed)
 }
 
-// The memory of input counts only while it is in use, for each way in which a connection
-// can end.
-func TestInputMemory(t *testing.T) {
-	before := InputMemory()
-	d := newDriver(t)
-	const size = 60_000
-	half := fmt.Sprintf("put 0 0 9 %d\n%s", size, strings.Repeat("x", size-1))
-	whole, ends, quits := d.connect(), d.connect(), d.connect()
-	for _, g := range []*client{whole, ends, quits} {
-		g.send(half)
-	}
-	if n := InputMemory() - before; n < 3*size {
-		t.Errorf("%d bytes are counted for 3 bodies of %d", n, size)
-	}
-	whole.send("x\n")
-	ends.end()
-	quits.send("x\nquit\n" + half)
-	if n := InputMemory() - before; n != 0 {
-		t.Errorf("%d bytes are counted for no input", n)
-	}
-}
-
 // A silent client is disconnected after the idle timeout, unless it holds jobs. Such a
 // client works on its jobs, and other workers would repeat the work.
 func TestIdle(t *testing.T) {

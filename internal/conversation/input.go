@@ -1,9 +1,6 @@
 package conversation
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 const (
 	minInput  = 1 << 10  // size of the first buffer, in bytes
@@ -83,30 +80,16 @@ const pooledInput = 128 << 10
 
 var inputBuffers = sync.Pool{New: func() any { return new([pooledInput]byte) }}
 
-var inputMemory atomic.Int64 // total size of the buffers in use
-
-// InputMemory returns the size of the input buffers of all conversations of the process,
-// in bytes. After it decreases, there can be memory to return to the system.
-func InputMemory() int64 { return inputMemory.Load() }
-
 // newBuffer returns a buffer of the given size. It pools only the common size: small
 // buffers are not worth pooling, and huge ones are too rare.
 func newBuffer(size int) []byte {
-	var buf []byte
 	if size <= 4*minInput || size > pooledInput {
-		buf = make([]byte, size)
-	} else {
-		buf = inputBuffers.Get().(*[pooledInput]byte)[:size]
+		return make([]byte, size)
 	}
-	inputMemory.Add(int64(cap(buf)))
-	return buf
+	return inputBuffers.Get().(*[pooledInput]byte)[:size]
 }
 
 func freeBuffer(buf []byte) {
-	if buf == nil {
-		return
-	}
-	inputMemory.Add(-int64(cap(buf)))
 	if cap(buf) == pooledInput {
 		inputBuffers.Put((*[pooledInput]byte)(buf[:pooledInput]))
 	}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -29,35 +27,21 @@ func freeOSMemory(ctx context.Context, q *queue) {
 			return
 		case <-ticks.C:
 		}
-		switch now := unaccounted(q); {
+		switch now := withoutJobs(q); {
 		case now > last+last/4+memoryWorth:
 			runtime.GC() // buffers in a sync.Pool survive one collection
 			debug.FreeOSMemory()
-			last = unaccounted(q)
+			last = withoutJobs(q)
 		case now < last:
 			last = now
 		}
 	}
 }
 
-// unaccounted returns the bytes of the heap that are neither jobs nor input buffers.
-func unaccounted(q *queue) (n int64) {
-	n = -conversation.InputMemory()
-	q.broker.View(func(e *engine.Engine, _ int64) { n -= e.Memory() })
-	return n + heapHeld()
-}
-
-// heapHeld returns the size of the heap's memory, in bytes.
-func heapHeld() int64 {
-	samples := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/heap/unused:bytes"},
-		{Name: "/memory/classes/heap/free:bytes"},
-	}
-	metrics.Read(samples)
-	held := uint64(0)
-	for _, s := range samples {
-		held += s.Value.Uint64()
-	}
-	return int64(held)
+// withoutJobs returns the bytes of the heap, including garbage, that are not jobs.
+func withoutJobs(q *queue) (n int64) {
+	q.broker.View(func(e *engine.Engine, _ int64) { n = -e.Memory() })
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return n + int64(m.HeapSys-m.HeapReleased)
 }

@@ -22,7 +22,7 @@ func TestMemoryWhileDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(hangingLog)
 		q := &queue{broker: broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: log})}
-		if unaccounted(q) == 0 {
+		if withoutJobs(q) == 0 {
 			t.Error("no memory was measured")
 		}
 		close(log)

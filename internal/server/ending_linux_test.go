@@ -104,7 +104,7 @@ func TestTLSFarewellWhileWaiting(t *testing.T) {
 	r.eventually("it waits", func() bool { return r.stats().Waiting == 1 })
 	dial().do("put 0 0 9 1\nx\n", "INSERTED 1\n")
 	floods.want("RESERVED 1 1\nx\nUSING x\n")
-	if in := conversation.InputMemory(); in > 8*conversation.MaxAhead {
+	if in := r.shared.Memory.Held(); in > 8*conversation.MaxAhead {
 		t.Errorf("%d bytes of input after a reserve are held", in)
 	}
 }
