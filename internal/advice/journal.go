@@ -25,7 +25,7 @@ func Explain(dir string, err error) error {
 			damage.File, damage.Offset, damage.Reason, dir, Repair(dir))
 	}
 	hint := ""
-	_, mixed := errors.AsType[*journal.MixedError](err)
+	mixed := errors.Is(err, journal.ErrMixed)
 	switch {
 	case mixed && IsMember(dir):
 		hint = " (nothing was changed; this is a cluster member, which imports no files: move those files to another directory)"

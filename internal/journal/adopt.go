@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
@@ -36,22 +35,9 @@ const (
 // adoptedPrefix is the prefix that imported beanstalkd files get.
 const adoptedPrefix = "beanstalkd-"
 
-// A MixedError reports beanstalkd files next to a journal that has not imported them. An
+// ErrMixed reports beanstalkd files next to a journal that has not imported them. An
 // operator must choose between the two.
-type MixedError struct{ Files []string } // names without the path
-
-func (e *MixedError) Error() string {
-	return fmt.Sprintf("beanstalkd files (%s) next to a journal that has not imported them", abbreviate(e.Files))
-}
-
-// abbreviate lists the first few names.
-func abbreviate(names []string) string {
-	const few = 3
-	if more := len(names) - few; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
+var ErrMixed = errors.New("beanstalkd files (binlog.*) next to a journal that has not imported them")
 
 // ErrAdopting reports that the import of beanstalkd files was interrupted: the journal is
 // incomplete, and the next start of a server repeats the import.
@@ -89,7 +75,7 @@ func (j *Journal) adopt(isNew, interrupted bool) (*binlog.Report, error) {
 		return nil, fmt.Errorf("%w, and the files are missing", ErrAdopting)
 	case done:
 	case len(files) > 0 && (!isNew && !interrupted || j.opt.Member): // the other members would not have the jobs
-		return nil, &MixedError{files}
+		return nil, ErrMixed
 	case len(files) > 0:
 		if report, err = j.convert(); err != nil {
 			return nil, fmt.Errorf("import beanstalkd files: %w", err)

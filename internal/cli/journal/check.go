@@ -198,7 +198,7 @@ func (ins *inspection) verdict() error {
 	case len(ins.damage) > 0:
 		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, cliutil.Count(len(ins.damage), "place"), advice.Repair(ins.dir))
 	case ins.mixed:
-		return fmt.Errorf("a server would not start: %w", advice.Explain(ins.dir, &journal.MixedError{Files: ins.waiting}))
+		return fmt.Errorf("a server would not start: %w", advice.Explain(ins.dir, journal.ErrMixed))
 	case ins.incomplete && len(ins.waiting) == 0:
 		return fmt.Errorf("a server would not start: %w", advice.Explain(ins.dir, journal.ErrAdopting))
 	case len(ins.binlog.Damage) > 0:
