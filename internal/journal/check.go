@@ -53,15 +53,10 @@ func (j *Journal) Check() error {
 		assert(st.Reserved == reserved, "J3: %d bytes are reserved, not %d", st.Reserved, reserved)
 	}
 	assert(j.files.Err() != nil || st.Room >= st.Reserved, "J3: there is space for %d bytes, but %d are reserved", st.Room, st.Reserved)
-	queued, bytes := make(map[placed]bool), int64(0)
-	for i, p := range j.persistentState.queue {
-		queued[p] = true
-		assert(i == 0 || p.segment >= j.persistentState.queue[i-1].segment, "J4: the queue of persistent entries is out of order")
-	}
+	bytes := int64(0)
 	for key, last := range j.persistentState.at {
 		segment := last.segment
 		assert(segment <= newest && segment >= st.Oldest, "J4: the entry of %q is in segment %d of %d to %d", key, segment, st.Oldest, newest)
-		assert(queued[placed{key, segment}], "J4: the entry of %q is not in the queue", key)
 		bytes += last.weight(key)
 	}
 	assert(j.persistentState.bytes == bytes, "J4: the persistent entries take %d bytes, not %d", j.persistentState.bytes, bytes)

@@ -62,11 +62,11 @@
 // segment, the jobs whose whole record it contains; no such segment is removed. J3. For
 // each job, space for its deletion is reserved, as far as there was space; the only other
 // reservations are the spares and states of space.go. J4. Each pause, and the settings of
-// each pattern, are in persistentState with a segment that exists, and in its queue,
-// which is in the order of segments. J5. inFlight contains exactly the jobs with changes
-// in flight, with the segment of the whole record, which jobsIn counts. J6. The last
-// Applied record comes after all changes of its entry and of earlier ones, and is in no
-// removed segment. [Journal.Check] tests all of them except J6.
+// each pattern, are in persistentState with a segment that exists. J5. inFlight contains
+// exactly the jobs with changes in flight, with the segment of the whole record, which
+// jobsIn counts. J6. The last Applied record comes after all changes of its entry and of
+// earlier ones, and is in no removed segment. [Journal.Check] tests all of them except
+// J6.
 //
 // # Goroutines
 //

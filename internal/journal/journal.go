@@ -92,7 +92,7 @@ func New(opt Options) *Journal {
 	j := &Journal{
 		opt:             opt,
 		log:             cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)),
-		persistentState: newPersistentState(make(map[string]stateEntry)),
+		persistentState: newPersistentState(),
 		index:           index{inFlight: inFlight{jobs: make(map[uint64]pendingJob)}, jobsIn: make(map[uint32]int)},
 	}
 	j.opt.SegmentSize = cmp.Or(opt.SegmentSize, wal.DefaultSegmentSize)

@@ -66,7 +66,7 @@ func (j *Journal) read(report *Report) error {
 	if !j.opt.Member && r.applied != (Applied{}) {
 		return ErrOfMember
 	}
-	j.persistentState, j.lastID = newPersistentState(r.persistentState), r.lastID
+	j.persistentState, j.lastID = r.persistentState, r.lastID
 	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // all records that were read are durable
 	j.indexJobs()
 	j.bytes = j.files.Stats().Bytes
@@ -104,7 +104,7 @@ type replayer struct {
 	epoch int64
 	pool  sync.Pool // pool of *replayed
 
-	persistentState map[string]stateEntry
+	persistentState persistentState
 	lastID          uint64
 	applied         Applied
 	appliedIn       uint64
@@ -118,7 +118,7 @@ type replayed struct {
 
 func (r *replayer) replay(files *wal.Log, eng *engine.Engine, epoch int64) (wal.Report, error) {
 	r.eng, r.epoch = eng, epoch
-	r.persistentState = make(map[string]stateEntry)
+	r.persistentState = newPersistentState()
 	r.pool.New = func() any { return &replayed{tubes: make(map[string]string)} }
 	return wal.Replay(files, r.decode, r.restore)
 }
@@ -144,10 +144,10 @@ func (r *replayer) restore(b *replayed) error {
 		c := &b.changes[i]
 		switch c.Kind {
 		case engine.TubePaused, engine.PolicySet, engine.ScheduleSet, engine.ScheduleMark:
-			r.persist(c, c.Segment)
+			r.persistentState.record(c, uint64(c.Segment))
 		case engine.JobPut:
 			if mark, ok := c.MarkOf(); ok {
-				r.persist(&mark, c.Segment)
+				r.persistentState.record(&mark, uint64(c.Segment))
 			}
 		case engine.LastID:
 			r.lastID = uint64(c.Segment)
@@ -160,14 +160,6 @@ func (r *replayer) restore(b *replayed) error {
 	}
 	r.pool.Put(b)
 	return nil
-}
-
-// persist stores the last record of a pause or name.
-func (r *replayer) persist(c *engine.Change, segment uint32) {
-	r.persistentState[keyOf(c)] = newEntry(c, uint64(segment))
-	if isOver(c) {
-		delete(r.persistentState, keyOf(c))
-	}
 }
 
 var errMissingJobs = errors.New("jobs are missing from their segment")

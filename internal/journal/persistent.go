@@ -8,11 +8,9 @@ import (
 
 // persistentState contains the state that does not belong to a job, from its last
 // records: each pause and each named text (see engine.ChangeKind.IsNamed). Cleaning must
-// not lose such state with its segment. There can be very many pauses, and cleaning must
-// find the pauses of the oldest segment without a search through all others.
+// not lose such state with its segment.
 type persistentState struct {
 	at    map[string]stateEntry // J4: by keyOf
-	queue []placed              // J4: all keys of at, and stale ones, by segment
 	gone  []string              // tubes whose TubeGone could not be appended
 	bytes int64                 // size of the records of at
 }
@@ -23,11 +21,6 @@ type stateEntry struct {
 	due     int64  // end of a pause, in ns on the engine's clock
 	delay   uint32 // length of a pause, in seconds
 	text    string // text of a name
-}
-
-type placed struct {
-	key     string
-	segment uint64
 }
 
 // keyOf returns the key of a pause or name. A name's key has its kind as a prefix, which
@@ -47,10 +40,6 @@ func isOver(c *engine.Change) bool {
 	return c.Delay == 0
 }
 
-func newEntry(c *engine.Change, segment uint64) stateEntry {
-	return stateEntry{segment, c.Due, c.Delay, string(c.Body)}
-}
-
 // change returns the change for an entry.
 func (f *stateEntry) change(key string) engine.Change {
 	if kind := engine.ChangeKind(key[0]); kind.IsNamed() {
@@ -65,30 +54,20 @@ func (f *stateEntry) weight(key string) int64 {
 	return costOf(&c)
 }
 
-func newPersistentState(at map[string]stateEntry) persistentState {
-	s := persistentState{at: at}
-	for key, last := range at {
-		s.queue = append(s.queue, placed{key, last.segment})
-		s.bytes += last.weight(key)
-	}
-	slices.SortFunc(s.queue, func(a, b placed) int { return int(int64(a.segment - b.segment)) })
-	return s
+func newPersistentState() persistentState {
+	return persistentState{at: make(map[string]stateEntry)}
 }
 
 // record updates the state for a record in the newest segment.
 func (s *persistentState) record(c *engine.Change, segment uint64) {
 	key := keyOf(c)
-	old := s.at[key]
 	s.remove(key)
 	if isOver(c) {
 		return
 	}
-	last := newEntry(c, segment)
+	last := stateEntry{segment, c.Due, c.Delay, string(c.Body)}
 	s.at[key] = last
 	s.bytes += last.weight(key)
-	if old.segment != segment {
-		s.queue = append(s.queue, placed{key, segment})
-	}
 }
 
 func (s *persistentState) remove(key string) {
@@ -101,13 +80,9 @@ func (s *persistentState) remove(key string) {
 // moved attributes the entries in all segments after durable to durable. A log that heals
 // writes their records again, to unknown segments, all of which are newer than durable.
 func (s *persistentState) moved(durable uint64) {
-	for i := len(s.queue) - 1; i >= 0 && s.queue[i].segment > durable; i-- {
-		q := &s.queue[i]
-		if last := s.at[q.key]; last.segment == q.segment {
-			last.segment = durable
-			s.at[q.key] = last
-		}
-		q.segment = durable
+	for key, last := range s.at {
+		last.segment = min(last.segment, durable)
+		s.at[key] = last
 	}
 }
 
@@ -115,21 +90,24 @@ func (s *persistentState) moved(durable uint64) {
 // It lowers budget; done is false if the budget was too small.
 func (j *Journal) copyPersistentState(going uint64, budget *int64) (done bool, err error) {
 	s := &j.persistentState
-	for len(s.queue) > 0 && s.queue[0].segment <= going {
+	var keys []string
+	for key, last := range s.at {
+		if last.segment <= going {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys) // the content of the log must not depend on the order of a map
+	for _, key := range keys {
 		if *budget <= 0 {
 			return false, nil
 		}
-		q := s.queue[0]
-		last, ok := s.at[q.key]
-		*budget -= last.weight(q.key)
-		if ok && last.segment == q.segment {
-			if c := last.change(q.key); c.Kind == engine.TubePaused && c.Due <= j.now {
-				s.remove(q.key)
-			} else if _, err := j.appendWithSpare(&c); err != nil {
-				return false, err
-			}
+		last := s.at[key]
+		*budget -= last.weight(key)
+		if c := last.change(key); c.Kind == engine.TubePaused && c.Due <= j.now {
+			s.remove(key)
+		} else if _, err := j.appendWithSpare(&c); err != nil {
+			return false, err
 		}
-		s.queue = s.queue[1:]
 	}
 	return true, nil
 }
