@@ -34,8 +34,7 @@ type snapshot struct {
 	health    health.Server
 	journal   server.JournalStats
 	server    server.Counts
-	why       string // reason why clients cannot use the queue; empty if they can
-	names     engine.Names
+	why       string                   // reason why clients cannot use the queue; empty if they can
 	tubes     []tubes.Tube             // tubes with metrics
 	held      map[string]time.Duration // longest reservation by tube
 }
@@ -58,7 +57,6 @@ func (w *watcher) look() (s *snapshot) {
 		}
 		s.why = w.notReady(e, s.journal)
 		s.health = api.HealthOf(e, now, s.server, s.journal.Health)
-		s.names = e.TubeNames()
 	})
 	return s
 }
@@ -91,7 +89,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if !known {
 		return
 	}
-	s.tubes = c.survey(seen(s.names, c.shownTo), c.opt.Tubes)
+	s.tubes = c.survey(c.shownTo, c.opt.Tubes)
 	if len(s.tubes) > 0 && s.stats.Reserved > 0 {
 		s.held = c.longestHeld()
 	}
@@ -186,7 +184,7 @@ func (m metrics) queue(s *snapshot) {
 	m.histogram("job_queue_seconds", "Time that jobs were ready before they were reserved.", &s.times.Queue, jobTimes)
 	m.histogram("job_work_seconds", "Time that jobs were reserved before their delete, release or bury.", &s.times.Work, jobTimes)
 	m.gauge("tubes", "Number of tubes.", float64(st.Tubes))
-	m.gauge("tubes_without_metrics", "Number of tubes without their own metrics, beyond metrics-tubes.", float64(s.names.Len()-len(s.tubes)))
+	m.gauge("tubes_without_metrics", "Number of tubes without their own metrics, beyond metrics-tubes.", max(0, float64(st.Tubes)-float64(len(s.tubes))))
 	m.gauges("connections", "Number of connections: all, those that have put (producers) or reserved (workers), and those that wait for a job.", "kind", map[string]float64{"all": float64(st.Sessions), "producers": float64(st.Producers), "workers": float64(st.Workers), "waiting": float64(st.Waiting)})
 	m.counter("connections_total", "Total connections.", st.TotalSessions)
 	m.counters("limit_refusals_total", "Total refusals by a limit: jobs (memory, tube), new tubes (tubes), watches (watched).", "limit", map[string]uint64{"memory": s.refused[engine.MemoryLimit], "tube": s.refused[engine.TubeJobsLimit] + s.refused[engine.TubeBytesLimit], "tubes": s.refused[engine.TubesLimit], "watched": s.refused[engine.WatchesLimit]})

@@ -21,50 +21,52 @@ const (
 	yieldPause = time.Millisecond
 )
 
-// seen returns the names of the tubes whose statistics an identity may see.
-func seen(names engine.Names, id *access.Identity) []string {
-	var all []string
-	for i := range names.Len() {
-		if name := names.At(i); id.Meets(rights.Stats.On(rights.NamedTube), name) {
-			all = append(all, name)
+// inTurns runs a step in as many turns as it needs, and passes the elements that each
+// turn has found to tell. A step starts at a position, and returns the next position, or
+// 0 at the end. inTurns returns early if no turns run.
+func inTurns[T any](w *watcher, step func(e *engine.Engine, now int64, from int, found func(T)) (next int), tell func([]T)) {
+	type turn struct {
+		found []T
+		next  int
+	}
+	for at := 0; ; time.Sleep(yieldPause) {
+		seen, ok := within(w, func() (t turn) {
+			w.broker.View(func(e *engine.Engine, now int64) {
+				t.next = step(e, now, at, func(one T) { t.found = append(t.found, one) })
+			})
+			return t
+		})
+		if !ok {
+			return
+		}
+		tell(seen.found)
+		if at = seen.next; at == 0 {
+			return
 		}
 	}
-	return all
 }
 
-// survey reads tubes, some in each turn, and returns up to n of the most important ones.
-// It returns early if no turns run.
-func (w *watcher) survey(names []string, n int) []tubes.Tube {
+// survey returns up to n of the most important tubes whose statistics an identity may
+// see.
+func (w *watcher) survey(id *access.Identity, n int) (most []tubes.Tube) {
 	if n <= 0 {
 		return nil
 	}
-	var most []tubes.Tube
-	for some := range slices.Chunk(names, tubesPerTurn) {
-		if most != nil {
-			time.Sleep(yieldPause)
-		}
-		looked, ok := within(w, func() []tubes.Tube { return w.lookAtTubes(some) })
-		if !ok {
-			break
-		}
-		if most = append(most, looked...); len(most) > 2*n {
-			most = mostOf(most, n)
-		}
-	}
-	return mostOf(most, n)
-}
-
-// lookAtTubes reads tubes in a turn. It skips tubes that no longer exist.
-func (w *watcher) lookAtTubes(names []string) []tubes.Tube {
-	some := make([]tubes.Tube, 0, len(names))
-	w.broker.View(func(e *engine.Engine, now int64) {
-		for _, name := range names {
-			if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
-				some = append(some, tubes.Tube{Name: name, TubeStats: st})
+	inTurns(w, func(e *engine.Engine, now int64, from int, found func(tubes.Tube)) (next int) {
+		return e.SurveyTubes(now, from, tubesPerTurn, func(name string, st engine.TubeStats) {
+			found(tubes.Tube{Name: name, TubeStats: st})
+		})
+	}, func(some []tubes.Tube) {
+		for _, t := range some {
+			if id.Meets(rights.Stats.On(rights.NamedTube), t.Name) {
+				most = append(most, t)
 			}
 		}
+		if len(most) > 2*n {
+			most = mostOf(most, n)
+		}
 	})
-	return some
+	return mostOf(most, n)
 }
 
 // mostOf returns the n most important tubes: up to half of them are the fullest, and the
@@ -87,26 +89,18 @@ func mostOf(all []tubes.Tube, n int) []tubes.Tube {
 // turn takes too long.
 func (w *watcher) longestHeld() map[string]time.Duration {
 	all := make(map[string]time.Duration)
-	for at, more := 0, true; more; more = at > 0 {
-		if at > 0 {
-			time.Sleep(yieldPause)
+	inTurns(w, func(e *engine.Engine, now int64, from int, found func(engine.Hold)) (next int) {
+		sessions, next := e.Sessions(from, tubesPerTurn)
+		for _, s := range sessions {
+			for _, h := range e.Holds(now, s, server.MaxNamedJobs) {
+				found(h)
+			}
 		}
-		holds, ok := within(w, func() (holds []engine.Hold) {
-			w.broker.View(func(e *engine.Engine, now int64) {
-				var sessions []*engine.Session
-				sessions, at = e.Sessions(at, tubesPerTurn)
-				for _, s := range sessions {
-					holds = append(holds, e.Holds(now, s, server.MaxNamedJobs)...)
-				}
-			})
-			return holds
-		})
-		if !ok {
-			break
-		}
+		return next
+	}, func(holds []engine.Hold) {
 		for _, h := range holds {
 			all[h.Tube] = max(all[h.Tube], time.Duration(h.For))
 		}
-	}
+	})
 	return all
 }
