@@ -340,7 +340,7 @@ func (c *checker) origins() {
 
 // failures tests I29.
 func (c *checker) failures() {
-	for i := range c.e.failures {
+	for i := range c.e.failures.of {
 		j := c.e.jobs.at(i)
 		_, ok := c.e.failureOf(i).Decode()
 		c.assert(c.e.ids.find(j.id) == i && ok, "I29: slot %d has failure %q, but no job, or the failure is invalid", i, c.e.failureOf(i))
@@ -353,21 +353,17 @@ func (c *checker) keys() {
 		return
 	}
 	e, listed := c.e, make(map[slot]uint32)
-	for b := range e.keys.n {
-		for first := *e.keys.place(b); first != none; first = e.keys.links.at(first).next {
-			hash := e.keys.links.at(first).hash
-			c.assert(hash != 0 && e.keys.bucketOf(hash) == b && *e.keys.firstOf(hash) == first, "I28: the hash %x must not be in bucket %d", hash, b)
-			for before, i := none, first; i != none; before, i = i, e.keys.links.at(i).after {
-				l := e.keys.links.at(i)
-				c.assert(l.hash == hash && l.before == before && listed[i] == 0, "I28: slot %d must not be in the list of a key", i)
-				if listed[i] != 0 {
-					return
-				}
-				listed[i] = hash
+	for hash, first := range e.keys.first.of {
+		for before, i := none, first; i != none; before, i = i, e.keys.links.at(i).after {
+			l := e.keys.links.at(i)
+			c.assert(l.hash == hash && hash != 0 && l.before == before && listed[i] == 0, "I28: slot %d must not be in the list of a key", i)
+			if listed[i] != 0 {
+				return
 			}
+			listed[i] = hash
 		}
 	}
-	c.assert(len(listed) == int(e.keys.held), "I28: %d jobs have a key, but %d are counted", len(listed), e.keys.held)
+	c.assert(len(listed) == e.keys.held, "I28: %d jobs have a key, but %d are counted", len(listed), e.keys.held)
 	e.each(func(i slot, j *job) bool {
 		hash, t := uint32(0), e.tubeOfJob(j)
 		if t.keyed && t.policy.UniqueWhile.has(j.state()) {

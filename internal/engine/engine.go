@@ -1,6 +1,9 @@
 package engine
 
-import "math"
+import (
+	"hash/maphash"
+	"math"
+)
 
 // An Outcome is the result of a command.
 type Outcome uint8
@@ -88,9 +91,8 @@ type Engine struct {
 	limitsAge int  // number of changes of the limits
 	limited   bool // whether the limits can refuse a put
 
-	origins      map[uint64]string // origins of jobs by id; see setOrigin
-	failures     map[slot]uint32   // see failureOf
-	mostFailures int               // maximum length of failures since the map was created
+	origins  map[uint64]string         // origins of jobs by id; see setOrigin
+	failures table[slot, failurePlace] // of jobs; see failureOf
 
 	failureBuf      []byte // scratch
 	changedFailures []byte // records that changes refer to
@@ -130,11 +132,10 @@ func New(opt Options) *Engine {
 		bodies:     newBodies(),
 		byName:     make(map[string]*tube),
 		origins:    make(map[uint64]string),
-		failures:   make(map[slot]uint32),
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
 		staleSweep: staleSweep{due: Never, pass: stalePass, most: maxLoggedSlice},
-		keys:       keyIndex{hashes: 1<<32 - 1},
+		keys:       keyIndex{seed: maphash.MakeSeed(), mask: 1<<32 - 1},
 	}
 	e.claiming = opt.Claims
 	e.policies.configure(opt.Policies)
@@ -345,7 +346,7 @@ func (e *Engine) removeJob(i slot, j *job) {
 	e.stats.Bytes -= uint64(j.bodyLen)
 	e.ids.remove(j.id)
 	e.setOrigin(j.id, "")
-	if len(e.failures) > 0 {
+	if len(e.failures.of) > 0 {
 		e.setFailure(i, nil)
 	}
 	e.bodies.free(j.bodySlot, j.bodyLen)

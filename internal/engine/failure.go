@@ -144,71 +144,39 @@ func (f *Failure) Append(b []byte) FailureRecord {
 	return append(append(b, byte(len(f.Note))), f.Note...)
 }
 
-// I29. failures has only slots of jobs. The low bits of a value are the slot of a
-// FailureRecord among the bodies, and the high bits are the number of its class. Neither
-// has pointers.
+// A failurePlace is the place of a FailureRecord among the bodies.
+//
+// I29. Only slots of jobs have a failurePlace.
 //
 // The end of an attempt and a burial create a record, which stays until the job is
 // deleted.
+type failurePlace struct{ slot, length uint32 }
 
 // failureBytes is the approximate memory of a place in Engine.failures, in bytes.
-const failureBytes = 16
-
-const failureSlotBits = 27
+const failureBytes = 20
 
 // failureOf returns the record of the job in a slot. It is valid until the next call of
 // the engine.
 func (e *Engine) failureOf(i slot) FailureRecord {
-	ref, ok := e.failures[i]
-	if !ok {
-		return nil
-	}
-	padded := e.failureSlot(ref)
-	n := 1
-	for range 3 + padded[0]/failureBuried { // numbers
-		for ; padded[n] >= 0x80; n++ {
-		}
-		n++
-	}
-	for range 3 { // identity, address and note
-		n += 1 + int(padded[n])
-	}
-	return padded[:n]
-}
-
-// failureSlot returns the slot of a record, with the padding.
-func (e *Engine) failureSlot(ref uint32) FailureRecord {
-	return e.bodies.get(ref%(1<<failureSlotBits), uint32(classSize(int(ref>>failureSlotBits))))
+	at := e.failures.of[i] // the zero value is the place of an empty record
+	return e.bodies.get(at.slot, at.length)
 }
 
 // setFailure sets or removes the record of the job in a slot.
 func (e *Engine) setFailure(i slot, r FailureRecord) {
-	if ref, ok := e.failures[i]; ok {
-		padded := e.failureSlot(ref)
-		if len(r) > 0 && classOf(uint32(len(r))) == int(ref>>failureSlotBits) {
-			copy(padded, r)
-			return
-		}
-		e.bodies.free(ref%(1<<failureSlotBits), uint32(len(padded)))
-		delete(e.failures, i)
-	}
-	if len(r) == 0 {
-		if len(e.failures) == 0 && e.mostFailures > maxKeptMap {
-			e.failures, e.mostFailures = make(map[slot]uint32), 0 // a map never shrinks
-		}
+	at, n := e.failures.of[i], uint32(len(r))
+	if n > 0 && at.length > 0 && classOf(n) == classOf(at.length) {
+		copy(e.bodies.get(at.slot, n), r)
+		e.failures.of[i] = failurePlace{at.slot, n}
 		return
 	}
-	at := e.bodies.put(r)
-	if at >= 1<<failureSlotBits { // more than 134 million bodies of this class
-		e.bodies.free(at, uint32(len(r)))
+	e.bodies.free(at.slot, at.length)
+	if n == 0 {
+		e.failures.remove(i)
 		return
 	}
-	e.failures[i] = at | uint32(classOf(uint32(len(r))))<<failureSlotBits
-	e.mostFailures = max(e.mostFailures, len(e.failures))
+	e.failures.set(i, failurePlace{e.bodies.put(r), n})
 }
-
-// maxKeptMap is the maximum size of a map of failures that is kept when it is empty.
-const maxKeptMap = 1024
 
 // noteEnd records how the attempt of a reserved job ends, and keeps its worker's note.
 // The Log must have admitted the change.

@@ -37,7 +37,7 @@ type TubeLimits struct {
 const (
 	jobBytes  = int64(unsafe.Sizeof(job{}) + 3*unsafe.Sizeof(slot(0)))
 	coldBytes = int64(unsafe.Sizeof(coldJob{}))
-	keyBytes  = int64(unsafe.Sizeof(keyLink{}) + unsafe.Sizeof(slot(0)))
+	keyBytes  = int64(unsafe.Sizeof(keyLink{}) + 16) // 16 approximates the place of a hash in a map
 )
 
 // tubeBytes is the approximate memory of a tube without its name: its record, a leaf, its
@@ -59,7 +59,7 @@ func memoryOf(n uint32) int64 {
 func (e *Engine) memory() int64 {
 	tubes := int64(e.names.Len()-1)*tubeBytes + int64(e.names.bytes-len(DefaultTube))
 	return tubes + int64(e.ids.n)*jobBytes + int64(e.jobs.coldCount)*coldBytes + int64(e.keys.held)*keyBytes +
-		int64(len(e.failures))*failureBytes + e.bodies.used
+		int64(len(e.failures.of))*failureBytes + e.bodies.used
 }
 
 // SetLimits replaces the limits.

@@ -37,7 +37,7 @@ func (e *Engine) Stats() Stats {
 func (e *Engine) Memory() int64 {
 	return e.bodies.bytes() + int64(e.jobs.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]job{})) +
 		int64(e.jobs.colds.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]coldJob{})) +
-		int64(len(e.failures))*failureBytes
+		int64(len(e.failures.of))*failureBytes
 }
 
 // TubeStats contains the values of stats-tube, and more.

@@ -78,7 +78,7 @@ func newTwins(t fataler, src source, opt Options) *twins {
 	tw.e.slice = 1 + src.intn("slice", 4)
 	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all stale jobs at once
 	tw.e.workLimit = maxTurnWork * tickShare                            // due events are processed in one turn
-	tw.e.keys.hashes = []uint32{1<<32 - 1, 15}[src.intn("hashes", 2)]
+	tw.e.keys.mask = []uint32{1<<32 - 1, 15}[src.intn("hashes", 2)]
 	tw.open()
 	tw.open()
 	return tw
@@ -626,7 +626,7 @@ func TestRandom(t *testing.T) {
 // TestRandomLong starts with queues of several leaves.
 func TestRandomLong(t *testing.T) {
 	tw := randomTwins(t, Options{})
-	tw.e.keys.hashes = math.MaxUint32 // findKey visits at most maxEqualHashes jobs with equal hashes
+	tw.e.keys.mask = math.MaxUint32 // findKey visits at most maxEqualHashes jobs with equal hashes
 	p := tw.pairs[0]
 	p.m.producer = true
 	for i := range 20 * leafJobs {

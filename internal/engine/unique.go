@@ -38,19 +38,6 @@ func (w While) has(s State) bool {
 	return s != Reserved && s != Buried || w == WhilePresent || s == Reserved && w == WhileActive
 }
 
-// A keyIndex finds jobs by key. It is not logged, because it follows from the jobs and
-// the policies. See keyindex.go.
-//
-// I28. Unless a jobPass is under way, the index contains exactly the jobs whose tube has
-// a Key and whose state blocks duplicates. During a pass, jobs can be missing and other
-// jobs present, so findKey examines each job that it finds.
-type keyIndex struct {
-	keyTable
-	seed   maphash.Seed
-	hashes uint32    // mask of the bits in which hashes can differ: all bits, or few in tests
-	buf    [2][]byte // scratch
-}
-
 // maxEqualHashes is the number of jobs per hash that findKey examines, the newest first.
 // There are more jobs with the same hash only if some are stale, or while the index is
 // outdated.
@@ -59,7 +46,7 @@ const maxEqualHashes = 64
 // KeysHeld returns the number of jobs with a key. all is false for some turns after a
 // change of policies: during these turns, duplicates of jobs that are not indexed yet are
 // accepted.
-func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.jobPass.underway() }
+func (e *Engine) KeysHeld() (n int, all bool) { return e.keys.held, !e.jobPass.underway() }
 
 func (p *Policy) key() *Key {
 	if p == nil {
@@ -70,11 +57,7 @@ func (p *Policy) key() *Key {
 
 // hashKey returns the hash of a key in a tube. It is never 0.
 func (e *Engine) hashKey(t *tube, key []byte) uint32 {
-	if e.keys.n == 0 {
-		e.keys.seed = maphash.MakeSeed()
-		e.keys.grow()
-	}
-	return max(1, (uint32(maphash.Bytes(e.keys.seed, key))^t.num*0x9e3779b1)&e.keys.hashes)
+	return max(1, (uint32(maphash.Bytes(e.keys.seed, key))^t.num*0x9e3779b1)&e.keys.mask)
 }
 
 // findKey returns the hash of the key of a body that is put into a tube with a Key, or 0
@@ -88,14 +71,14 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 		return 0, none
 	}
 	hash = e.hashKey(t, key)
-	equal = *x.firstOf(hash)
+	equal = x.firstOf(hash)
 	for n := 0; equal != none && n < maxEqualHashes; n++ {
 		j := e.jobs.at(equal)
 		e.turnWork += int(j.bodyLen) / keyBytesPerUnit
 		if other, ok := p.Unique.Of(&x.buf[1], e.body(j)); ok && bytes.Equal(key, other) && e.hasKey(now, t, j) {
 			return hash, equal
 		}
-		equal = x.link(equal).after
+		equal = x.links.at(equal).after
 	}
 	return hash, none
 }
