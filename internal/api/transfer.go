@@ -238,15 +238,8 @@ func failureAgain(j *jobjson.Job) (engine.FailureRecord, error) {
 
 // putAgain puts a job from its description. A reserved job becomes ready.
 func putAgain(e *engine.Engine, now int64, j *importedJob) error {
-	spec := engine.Spec{Pri: j.Priority, Delay: jobjson.DelayAgain(&j.Job), TTR: j.TTR, Again: true}
-	buried := j.State == engine.Buried.String()
-	if buried {
-		spec.Delay = max(j.Delay, 1) // so that no waiting worker gets it in this turn
-	}
+	spec := engine.Spec{Pri: j.Priority, Delay: jobjson.DelayAgain(&j.Job), TTR: j.TTR, Again: true, Buried: j.State == engine.Buried.String()}
 	id, o := e.PutInto(now, []byte(j.Tube), spec, j.Bytes())
-	if o == engine.OK && buried {
-		o = e.BuryJob(id, j.Priority)
-	}
 	if o == engine.OK && j.failure != nil {
 		o = e.SetFailure(id, j.failure)
 	}

@@ -6,6 +6,9 @@ type Spec struct {
 	Delay uint32 // s
 	TTR   uint32 // in seconds; 0 becomes 1, as in beanstalkd
 	Again bool   // ignore duplicates, despite the policy
+
+	// Buried buries the job. If the Log refuses the burial, the job stays ready or delayed.
+	Buried bool
 }
 
 // Put adds a job to the tube that the session uses. If Options.Logged is set, the body
@@ -80,10 +83,13 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	}
 	e.emitPut(i, j, body)
 	e.attach(t, i, j)
+	if spec.Buried { // before a waiting worker gets the job
+		outcome = e.bury(i, j, spec.Pri, Taken)
+	}
 	if j.state() == Ready {
 		e.match(now, t)
 	}
-	return id, OK
+	return id, outcome
 }
 
 // SkipID uses up an id for a put whose body does not have the announced length. Like Put,

@@ -80,3 +80,18 @@ func TestTickLimit(t *testing.T) {
 		t.Errorf("all is done, but next is %d", e.Next())
 	}
 }
+
+// A worker that waits does not get a job that is put buried.
+func TestPutBuried(t *testing.T) {
+	e := New(Options{})
+	all, _ := servedWorkers(e, 1)
+	e.Reserve(0, all[0].s, Forever)
+	id, o := e.PutInto(0, []byte("default"), Spec{Buried: true}, nil)
+	st, _ := e.JobStats(0, id)
+	if o != OK || st.State != Buried || st.Delay != 0 || st.Reserves != 0 {
+		t.Errorf("%v, %+v", o, st)
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}

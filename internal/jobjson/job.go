@@ -72,9 +72,9 @@ func SetBody(j *Job, body []byte) {
 // means that the delay is unknown.
 func DelayAgain(j *Job) uint32 {
 	switch {
-	case j.State != "" && j.State != "delayed":
+	case j.State == "ready" || j.State == "reserved":
 		return 0
-	case j.State == "" || j.TimeLeft < 0:
+	case j.State != "delayed" || j.TimeLeft < 0:
 		return j.Delay
 	}
 	return uint32(min(max(j.TimeLeft, 1), 1<<32-1)) // in its last second, the delay is not over
