@@ -139,8 +139,8 @@ func TestStory(t *testing.T) {
 	}
 	r.sampleTubes(t.Context(), 110)
 	past = admin.History{}
-	r.want(200, "GET", "/tubes/default/history?points=2", "", &past)
-	if put := past.Series["put"]; past.Step != 10 || past.End != 110 || len(past.Series) != int(history.Memory) || len(put) != 2 || put[0] != nil || *put[1] != 0 {
+	r.want(200, "GET", "/tubes/default/history?points=3", "", &past)
+	if put := past.Series["put"]; past.Step != 10 || past.End != 110 || len(past.Series) != int(history.Memory) || len(put) != 3 || put[0] != nil || *put[2] != 0 {
 		t.Errorf("%+v", past)
 	}
 	var changes admin.Changes

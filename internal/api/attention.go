@@ -63,10 +63,8 @@ func HealthOf(e *engine.Engine, now int64, counts server.Counts, journal string)
 func (h *recorder) lately() (refused uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range h.seconds {
-		if s := &h.seconds[i]; s.at > h.now-int64(health.Lately/time.Second) {
-			refused += s.values[history.Refused]
-		}
+	for i := range h.server.kept {
+		refused += h.server.kept[i][history.Refused]
 	}
 	return refused
 }
@@ -96,10 +94,9 @@ func (h *recorder) addCounts(t *health.Tube) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if th := h.tubes[t.Name]; th != nil {
-		last := len(th.samples) - 1
-		v := th.samples[last].since(&th.samples[0])
+		v, n := th.sum(tubeSamples)
 		t.Counted = health.Counts{
-			Over: time.Duration(last) * tubeStep * time.Second, Buried: th.growth(),
+			Over: time.Duration(n) * tubeStep * time.Second, Buried: th.growth(),
 			Reserved: v[history.Reserves], Deleted: v[history.Done], Released: v[history.Retried], TimedOut: v[history.Timeouts],
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 )
 
 const (
-	secondsKept = 600  // number of samples of the server
+	secondsKept = 600  // maximum number of samples of the server
 	tubeStep    = 10   // seconds between two samples of a tube
-	tubeSamples = 61   // number of samples of a tube; the first and the last are ten minutes apart
+	tubeSamples = 61   // maximum number of samples of a tube; the first and the last are ten minutes apart
 	tubesKept   = 1000 // maximum number of tubes with samples
 	lookStep    = 60   // seconds between two surveys that select the tubes with samples
 )
@@ -26,39 +27,66 @@ const (
 type recorder struct {
 	store *history.Store
 
-	mu      sync.Mutex
-	seconds [secondsKept]struct {
-		at     int64 // Unix time; any other time means that there is no sample
-		values history.Values
-	}
-	tubes map[string]*tubeHistory
-	now   int64 // Unix time of the last sample
+	mu     sync.Mutex
+	server samples // one each second
+	tubes  map[string]*samples
 
 	// Used only by Record.
-	last, minute totals
-	looked       int64 // Unix time of the last survey of all tubes; 0 before the first
-	pulling      sync.Mutex
+	times   engine.Times // of the last sample of the server
+	looked  int64        // Unix time of the last survey of all tubes; 0 before the first
+	pulling sync.Mutex
 }
 
-// totals contains the counters of the server and its levels at a given time.
-type totals struct {
-	taken bool
-	history.Values
-	engine.Times
+// samples are the last samples of the server or of a tube, oldest first. A sample
+// contains the increases since the previous one.
+type samples struct {
+	kept   []history.Values
+	at     int64          // Unix time of the last sample; 0 before the first
+	last   history.Values // counters and levels at that time
+	minute history.Values // sum of the samples since the end of the last minute
+	times  engine.Times   // durations at the end of the last minute
 }
 
-// since returns the values for the time since an earlier sample.
-func (t *totals) since(before *totals) (v history.Values) {
-	v = t.Values
-	for s := range history.NumSeries {
-		if s.IsIncrease() && before.taken {
-			v[s] -= min(before.Values[s], v[s])
-		} else if s.IsIncrease() {
-			v[s] = 0
+// add adds a sample with the given counters and levels. It keeps at most the given number
+// of samples. A counter that has decreased belongs to a new tube with the same name, and
+// started at 0.
+func (s *samples) add(unix int64, now *history.Values, most int) *history.Values {
+	v := *now
+	for i := range history.NumSeries {
+		if i.IsIncrease() && v[i] >= s.last[i] {
+			v[i] -= s.last[i]
 		}
 	}
-	if before.taken {
-		setDurations(&v, &t.Times, &before.Times)
+	s.minute.Add(&v)
+	s.last, s.at = *now, unix
+	if len(s.kept) == most {
+		s.kept = slices.Delete(s.kept, 0, 1)
+	}
+	s.kept = append(s.kept, v)
+	return &s.kept[len(s.kept)-1]
+}
+
+// sum returns the sum of the last n samples except the first, and their number.
+func (s *samples) sum(n int) (v history.Values, added int) {
+	last := s.kept[max(1, len(s.kept)-n):]
+	for i := range last {
+		v.Add(&last[i])
+	}
+	return v, len(last)
+}
+
+// endMinute returns the values since the last call. now contains the durations; it is nil
+// if they are unknown.
+func (s *samples) endMinute(now *engine.Times) history.Values {
+	v := s.minute
+	if now != nil {
+		setDurations(&v, now, &s.times)
+		s.times = *now
+	}
+	for i := range history.NumSeries {
+		if i.IsIncrease() {
+			s.minute[i] = 0
+		}
 	}
 	return v
 }
@@ -121,47 +149,45 @@ func (a *API) Record(ctx context.Context) {
 
 // sampleServer takes a sample of the server.
 func (a *API) sampleServer(unix int64) {
-	var t totals
+	var now history.Values
+	var times *engine.Times
 	a.broker.Call(func(e *engine.Engine, _ int64) {
 		st, counts := e.Stats(), a.opt.Server.Counts()
-		t = totals{taken: true, Times: *e.Times(), Values: history.Values{
+		times = new(*e.Times())
+		now = history.Values{
 			history.Ready: st.Ready, history.Reserved: st.Reserved, history.Delayed: st.Delayed, history.Buried: st.Buried,
 			history.Memory: uint64(e.Memory()), history.Connections: st.Sessions, history.Waiting: st.Waiting,
-			history.Put: st.TotalJobs, history.Reserves: e.Times().Queue.Count(), history.Done: st.Deletes,
+			history.Put: st.TotalJobs, history.Reserves: times.Queue.Count(), history.Done: st.Deletes,
 			history.Failed: st.Failed, history.Retried: st.Releases, history.Timeouts: st.Timeouts,
-		}}
+		}
 		for _, n := range counts.RefusedCommands {
-			t.Values[history.Refused] += n
+			now[history.Refused] += n
 		}
 		for _, n := range counts.Commands {
-			t.Values[history.Commands] += n
+			now[history.Commands] += n
 		}
 	})
-	if !t.taken {
+	if times == nil {
 		return // the broker is closed
 	}
 	h := a.history
-	if !h.minute.taken {
-		h.minute = t
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	second := &h.seconds[unix%secondsKept]
-	v := t.since(&h.last)
-	if second.at == unix {
-		second.values.Add(&v)
-	} else {
-		second.at, second.values = unix, v
+	if h.server.at == 0 {
+		h.server.last, h.server.times, h.times = now, *times, *times
 	}
-	h.last, h.now = t, unix
+	setDurations(h.server.add(unix, &now, secondsKept), times, &h.times)
+	h.times = *times
 }
 
 // endMinute adds the points of the minute that has ended at a Unix time, if this server
 // is the leader.
 func (a *API) endMinute(ctx context.Context, unix int64) {
 	h := a.history
-	points := append(a.endTubes(ctx), history.Point{Values: h.last.since(&h.minute)})
-	h.minute = h.last
+	points := a.endTubes(ctx)
+	h.mu.Lock()
+	points = append(points, history.Point{Values: h.server.endMinute(&h.times)})
+	h.mu.Unlock()
 	if leader, err := a.leader(); leader == nil && err == nil {
 		h.store.AddMinute(unix*1000, points)
 	}
@@ -214,43 +240,38 @@ func (a *API) sendHistory(w http.ResponseWriter, r *http.Request) {
 }
 
 // pointLimits are the maximum and the default number of points, by step in seconds.
-var pointLimits = map[int]struct{ most, usual int }{1: {secondsKept, secondsKept}, 10: {tubeSamples - 1, tubeSamples - 1}, 60: {1440, 60}, 3600: {744, 168}}
-
-// points returns the requested number of points.
-func points(asked *int, step int) (int, error) {
-	most := pointLimits[step].most
-	n := cmp.Or(asked, new(pointLimits[step].usual))
-	if *n < 1 || *n > most {
-		return 0, badRequest("points: want a number from 1 to %d with step %d", most, step)
-	}
-	return *n, nil
-}
+var pointLimits = map[int]struct{ most, usual int }{1: {secondsKept, secondsKept}, tubeStep: {tubeSamples - 1, tubeSamples - 1}, 60: {1440, 60}, 3600: {744, 168}}
 
 // getHistory returns the series of the server.
 func (r *request) getHistory(in *admin.GetHistory) (page admin.History, err error) {
-	n, err := points(in.Points, in.Step)
-	if err != nil {
-		return page, err
+	page, _, err = r.past(&r.api.history.server, "", in.Step, in.Points, history.NumSeries)
+	delete(page.Series, history.Names[history.OldestReady]) // not measured for the server as a whole
+	return page, err
+}
+
+// past returns points of the server or, with a name, of a tube. found is false if there
+// are none for the tube.
+func (r *request) past(s *samples, tube string, step int, asked *int, series history.Series) (page admin.History, found bool, err error) {
+	limit := pointLimits[step]
+	n := *cmp.Or(asked, &limit.usual)
+	if n < 1 || n > limit.most {
+		return page, false, badRequest("points: want a number from 1 to %d with step %d", limit.most, step)
 	}
 	h := r.api.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	end := h.now / int64(in.Step) * int64(in.Step)
-	var all []*history.Values
-	if in.Step > 1 {
-		all, _ = h.store.Series("", time.Duration(in.Step)*time.Second, time.Unix(end, 0), n)
-	} else {
-		all = make([]*history.Values, n)
-		for i := range all {
-			at := end - int64(n-1-i)
-			if s := &h.seconds[(at%secondsKept+secondsKept)%secondsKept]; s.at == at {
-				all[i] = &s.values
-			}
+	end := h.server.at / int64(step) * int64(step)
+	all := make([]*history.Values, n)
+	switch {
+	case step >= 60:
+		all, found = h.store.Series(tube, time.Duration(step)*time.Second, time.Unix(end, 0), n)
+	case s != nil:
+		end, found = s.at, true
+		for i := range min(n, len(s.kept)) {
+			all[n-1-i] = &s.kept[len(s.kept)-1-i]
 		}
 	}
-	page = shownHistory(in.Step, end, all, history.NumSeries)
-	delete(page.Series, history.Names[history.OldestReady]) // not measured for the server as a whole
-	return page, nil
+	return shownHistory(step, end, all, series), found, nil
 }
 
 // shownHistory returns some series of points that end at a Unix time.

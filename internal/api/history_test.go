@@ -38,8 +38,7 @@ func (r *rig) series(path, series string) string {
 }
 
 // A sample of a level is the value in its second; a sample of an increase is the sum
-// since the previous sample. Seconds without a sample are null, even after the ring
-// wraps.
+// since the previous sample. Seconds before the first sample are null.
 func TestHistory(t *testing.T) {
 	r := start(t, Options{})
 	r.someJobs("mail", 3)
@@ -47,13 +46,15 @@ func TestHistory(t *testing.T) {
 	r.someJobs("mail", 2)
 	r.sampleServer(601)
 	r.someJobs("mail", 4)
-	r.sampleServer(603)
-	if got := r.series("/history?points=5", "ready") + "; " + r.series("/history?points=5", "put"); got != "- 3 5 - 9 ; - 0 2 - 4 " {
+	r.sampleServer(602)
+	if got := r.series("/history?points=4", "ready") + "; " + r.series("/history?points=4", "put"); got != "- 3 5 9 ; - 0 2 4 " {
 		t.Error(got)
 	}
-	r.someJobs("mail", 1)
-	r.sampleServer(603 + secondsKept) // replaces an earlier sample
-	if got := r.series("/history?points=4", "put"); got != "- - - 1 " {
+	for i := range secondsKept {
+		r.someJobs("mail", 1)
+		r.sampleServer(603 + int64(i)) // drops the earlier samples
+	}
+	if got := r.series("/history", "put"); got != strings.Repeat("1 ", secondsKept) {
 		t.Error(got)
 	}
 }
@@ -180,12 +181,12 @@ func TestTubeSamples(t *testing.T) {
 	r.sampleTubes(t.Context(), 1_000_000)
 	r.want(404, "GET", "/tubes/t-1/history", "", nil)
 
-	th := new(tubeHistory)
+	th := new(samples)
 	r.history.tubes["mail"] = th
-	for i, s := range []tubeSample{{history.Put: 1<<32 - 10, history.Done: 1<<32 - 20}, {history.Put: 10, history.Done: 20}, {history.Put: 3, history.Done: 3}, {history.Put: 4, history.Done: 3}} {
-		th.add(int64(i*tubeStep), s)
+	for i, v := range []history.Values{{history.Put: 10, history.Done: 20}, {history.Put: 30, history.Done: 60}, {history.Put: 3, history.Done: 3}, {history.Put: 4, history.Done: 3}} {
+		th.add(int64(i*tubeStep), &v, tubeSamples)
 	}
-	if got := r.series("/tubes/mail/history?points=4", "put") + r.series("/tubes/mail/history?points=4", "done"); got != "- 20 3 1 - 40 3 0 " {
+	if got := r.series("/tubes/mail/history?points=4", "put") + r.series("/tubes/mail/history?points=4", "done"); got != "10 20 3 1 20 40 3 0 " {
 		t.Error(got)
 	}
 	if got := r.history.recent("mail"); got.PutPerSecond != 24.0/(3*tubeStep) || got.DeletedPerSecond != 43.0/(3*tubeStep) {
@@ -239,7 +240,7 @@ func TestManyTubes(t *testing.T) {
 	})
 	samples := func() (tubes, most int) {
 		for _, th := range r.history.tubes {
-			most = max(most, len(th.samples))
+			most = max(most, len(th.kept))
 		}
 		return len(r.history.tubes), most
 	}

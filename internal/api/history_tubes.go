@@ -13,56 +13,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/history"
 )
 
-// A tubeSample contains the values of a tube at a given time. They are truncated to 32
-// bits, because only the differences of counters are used.
-type tubeSample [history.Memory]uint32
-
-// since returns the values for the time since an earlier sample.
-func (s *tubeSample) since(before *tubeSample) (v history.Values) {
-	for i, now := range s {
-		if v[i] = uint64(now); history.Series(i).IsIncrease() {
-			v[i] = more(before[i], now)
-		}
-	}
-	return v
-}
-
-// A tubeHistory contains up to tubeSamples samples of a tube, oldest first.
-type tubeHistory struct {
-	samples []tubeSample
-	seen    int64 // Unix time of the newest sample
-
-	minute tubeSample // the sample at the end of the last minute
-	times  engine.Times
-}
-
-func (h *tubeHistory) add(unix int64, s tubeSample) {
-	if len(h.samples) == tubeSamples {
-		h.samples = slices.Delete(h.samples, 0, 1)
-	}
-	h.samples = append(h.samples, s)
-	h.seen = unix
-}
-
-// rateSamples is the number of samples that span a minute, for the rates of the last
-// minute.
-const rateSamples = 60/tubeStep + 1
-
 // rates returns the puts and deletes per second in the last minute.
-func (h *tubeHistory) rates() (put, deleted float64) {
-	last := h.samples[max(0, len(h.samples)-rateSamples):]
-	for i := 1; i < len(last); i++ {
-		put += float64(more(last[i-1][history.Put], last[i][history.Put]))
-		deleted += float64(more(last[i-1][history.Done], last[i][history.Done]))
-	}
-	took := float64(max(1, len(last)-1) * tubeStep)
-	return put / took, deleted / took
+func (s *samples) rates() (put, deleted float64) {
+	v, n := s.sum(60 / tubeStep)
+	took := float64(max(1, n) * tubeStep)
+	return float64(v[history.Put]) / took, float64(v[history.Done]) / took
 }
 
 // growth returns the increase of buried jobs since the first sample.
-func (h *tubeHistory) growth() int64 {
-	return int64(h.samples[len(h.samples)-1][history.Buried]) - int64(h.samples[0][history.Buried])
-}
+func (s *samples) growth() int64 { return int64(s.last[history.Buried] - s.kept[0][history.Buried]) }
 
 // rates returns the rates of a column in millionths, by tube. It has rates of at most
 // tubesKept tubes.
@@ -101,26 +60,26 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	var fresh, dropped []string
 	h.mu.Lock()
 	for _, t := range most.Sorted() {
-		s := tubeSample{
-			history.Ready: uint32(t.Ready), history.Reserved: uint32(t.Reserved), history.Delayed: uint32(t.Delayed), history.Buried: uint32(t.Buried),
-			history.Put: uint32(t.TotalJobs), history.Reserves: uint32(t.Queued.N), history.Done: uint32(t.Deletes), history.Failed: uint32(t.Failed),
-			history.Retried: uint32(t.Releases), history.Timeouts: uint32(t.Timeouts), history.OldestReady: uint32(t.OldestReady / int64(time.Second)),
+		now := history.Values{
+			history.Ready: t.Ready, history.Reserved: t.Reserved, history.Delayed: t.Delayed, history.Buried: t.Buried,
+			history.Put: t.TotalJobs, history.Reserves: t.Queued.N, history.Done: t.Deletes, history.Failed: t.Failed,
+			history.Retried: t.Releases, history.Timeouts: t.Timeouts, history.OldestReady: uint64(t.OldestReady / int64(time.Second)),
 		}
 		th := h.tubes[t.Name]
 		if th == nil {
-			th = new(tubeHistory)
+			th = new(samples)
 			fresh = append(fresh, t.Name)
 			if h.tubes[t.Name] = th; !complete {
-				th.minute = s
+				th.last = now
 			}
 		}
-		th.add(unix, s)
+		th.add(unix, &now, tubeSamples)
 	}
-	maps.DeleteFunc(h.tubes, func(name string, th *tubeHistory) bool {
-		if th.seen < unix { // the tube was deleted, or replaced by a more important one
+	maps.DeleteFunc(h.tubes, func(name string, th *samples) bool {
+		if th.at < unix { // the tube was deleted, or replaced by a more important one
 			dropped = append(dropped, name)
 		}
-		return th.seen < unix
+		return th.at < unix
 	})
 	h.mu.Unlock()
 	a.measure(ctx, fresh, true)
@@ -176,15 +135,8 @@ func (a *API) endTubes(ctx context.Context) []history.Point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, name := range names {
-		th := h.tubes[name]
-		last := &th.samples[len(th.samples)-1]
-		p := history.Point{Tube: name, Values: last.since(&th.minute)}
-		if now := times[name]; now != nil {
-			setDurations(&p.Values, now, &th.times)
-			th.times = *now
-		}
-		if th.minute = *last; p.Values != (history.Values{}) {
-			all = append(all, p)
+		if v := h.tubes[name].endMinute(times[name]); v != (history.Values{}) {
+			all = append(all, history.Point{Tube: name, Values: v})
 		}
 	}
 	return all
@@ -198,49 +150,26 @@ func (h *recorder) recent(name string) *admin.Recent {
 	if th == nil {
 		return nil
 	}
-	r := &admin.Recent{Step: tubeStep, BuriedMore: th.growth(), Ready: make([]uint64, len(th.samples))}
-	for i := range th.samples {
-		r.Ready[i] = uint64(th.samples[i][history.Ready])
+	r := &admin.Recent{Step: tubeStep, BuriedMore: th.growth(), Ready: make([]uint64, len(th.kept))}
+	for i := range th.kept {
+		r.Ready[i] = th.kept[i][history.Ready]
 	}
 	r.PutPerSecond, r.DeletedPerSecond = th.rates()
 	return r
 }
 
-// more returns the increase of a counter between two samples. A counter that has
-// decreased belongs to a new tube with the same name, and started at 0.
-func more(before, now uint32) uint64 {
-	if d := now - before; d < 1<<31 {
-		return uint64(d)
-	}
-	return uint64(now)
-}
-
 // getTubeHistory returns the series of a tube. They are empty if there are no points, for
 // example for a new tube. A tube that no longer exists can have points.
 func (r *request) getTubeHistory(in *admin.GetTubeHistory) (page admin.History, err error) {
-	n, err := points(in.Points, in.Step)
-	if err != nil {
-		return page, err
-	}
-	var all []*history.Values
-	found := false
 	h := r.api.history
 	h.mu.Lock()
-	end := h.now / int64(in.Step) * int64(in.Step)
-	if in.Step > tubeStep {
-		all, found = h.store.Series(r.tube, time.Duration(in.Step)*time.Second, time.Unix(end, 0), n)
-	} else if th := h.tubes[r.tube]; th != nil {
-		found, end, all = true, th.seen, make([]*history.Values, n)
-		for i := 1; i < len(th.samples) && i <= n; i++ {
-			all[n-i] = new(th.samples[len(th.samples)-i].since(&th.samples[len(th.samples)-i-1]))
-		}
-	}
+	kept := h.tubes[r.tube]
 	h.mu.Unlock()
-	if !found {
-		if _, err := r.getTube(nil); err != nil {
-			return page, err
+	page, found, err := r.past(kept, r.tube, in.Step, in.Points, history.Memory)
+	if err == nil && !found {
+		if _, err = r.getTube(nil); err == nil {
+			page = shownHistory(in.Step, page.End, nil, history.Memory)
 		}
-		all = nil
 	}
-	return shownHistory(in.Step, end, all, history.Memory), nil
+	return page, err
 }

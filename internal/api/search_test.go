@@ -316,12 +316,13 @@ func TestAttentionToLimits(t *testing.T) {
 
 	limit(1000)
 	r.sampleServer(600)
-	for at, refused := range map[int64]uint64{590: 2, 599: 1} {
-		s := &r.history.seconds[at]
-		s.at, s.values[history.Refused] = at, refused
-	}
+	r.history.server.kept[0][history.Refused] = 2
+	r.sampleServer(601)
+	r.history.server.kept[1][history.Refused] = 1
 	finds("bad memory  0", "bad certificate  0", "warning refused  3", "warning limited bytes 9", "warning limited jobs 9")
-	r.sampleServer(1195)
+	for i := range secondsKept - 1 {
+		r.sampleServer(602 + int64(i))
+	}
 	finds("bad memory  0", "bad certificate  0", "warning refused  1", "warning limited bytes 9", "warning limited jobs 9")
 
 	limit(1 << 30)
@@ -357,15 +358,15 @@ func TestSearchConnections(t *testing.T) {
 func TestSearchRates(t *testing.T) {
 	r := start(t, Options{})
 	r.someTubes(5)
-	for name, s := range map[string][2]tubeSample{
+	for name, s := range map[string][2]history.Values{
 		"t-1": {{history.Put: 10, history.Done: 5}, {history.Put: 40, history.Done: 5}},
 		"t-2": {{history.Put: 0, history.Done: 0}, {history.Put: 31, history.Done: 900}},
 		"t-3": {{history.Put: 7, history.Done: 7}, {history.Put: 7, history.Done: 8}},
 		"t-4": {},
 	} {
-		th := new(tubeHistory)
-		th.add(0, s[0])
-		th.add(tubeStep, s[1])
+		th := new(samples)
+		th.add(0, &s[0], tubeSamples)
+		th.add(tubeStep, &s[1], tubeSamples)
 		r.history.tubes[name] = th
 	}
 	for _, test := range []struct{ query, want string }{
