@@ -56,8 +56,8 @@ func (c *Client) GetMe(ctx context.Context, in *GetMe) (Me, error) {
 //
 // The list has changes through the API, and changes through the protocol that the log
 // reports. The server keeps them for 31 days, within the space of the setting history.
-// For each client, it keeps up to 1000 changes and then one a minute, and up to 60 failed
-// changes and then one in ten minutes. The log has all changes that succeeded.
+// For each client and day, it keeps up to 1000 changes and 100 failed changes. The log
+// has all changes that succeeded.
 func (c *Client) ListChanges(ctx context.Context, in *ListChanges) (Changes, error) {
 	return ask[Changes](ctx, c, "GET /changes", in)
 }

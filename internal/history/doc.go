@@ -17,14 +17,13 @@
 // Fixed numbers are little endian, others are varints. The checksum covers length and
 // payload. A payload is the time in ms and, for changes, a text. For points the rest is:
 //
-//	first new tube, number of new tubes, and for each: length, name
+//	number of new tubes, and for each: length, name
 //	for each tube with values other than 0, ascending: number minus the last one |
 //	  length, 1 byte | bit set of series | their values; durations are logarithms
 //
-// After a damaged block, the reader continues at the next block with a valid checksum. A
-// crash therefore loses only the blocks that had not reached the disk, and damage affects
-// only the blocks in which it occurs. The package loses up to half a minute of changes to
-// a power failure, because it syncs a file only when the file is complete.
+// The reader ignores a damaged block and the rest of its file. The package loses up to
+// half a minute of changes to a power failure, because it syncs a file only when the file
+// is complete.
 //
 // Start reading at store.go.
 package history

@@ -14,7 +14,6 @@ const (
 	header    = magic + "1\n"
 	mark      = "\xb5\x1e"
 	blockHead = len(mark) + 8
-	lost      = "\xff" // name of a tube whose block is damaged; no tube has this name
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -76,7 +75,6 @@ func (g *segment) addText(time int64, text []byte) {
 // addPoints appends a block with points. It reorders them.
 func (g *segment) addPoints(time int64, points []Point) {
 	b := binary.AppendVarint(nil, time)
-	b = binary.AppendUvarint(b, uint64(len(g.tubes)))
 	var names []byte
 	fresh := make(map[string]int)
 	number := func(tube string) int {
@@ -139,14 +137,11 @@ func (g *segment) index(at int) (end int) {
 
 // addTubes adds the names at the start of a payload, and returns the rest.
 func (g *segment) addTubes(b []byte) (rest []byte, ok bool) {
-	first, n := binary.Uvarint(b)
-	count, m := binary.Uvarint(b[max(n, 0):])
-	if n <= 0 || m <= 0 || first < uint64(len(g.tubes)) || first > uint64(len(g.data)) || count > uint64(len(b)) {
+	count, n := binary.Uvarint(b)
+	if n <= 0 || count > uint64(len(b)) {
 		return nil, false
 	}
-	for b = b[n+m:]; uint64(len(g.tubes)) < first; {
-		g.tubes = append(g.tubes, lost)
-	}
+	b = b[n:]
 	for range count {
 		size, n := binary.Uvarint(b)
 		if n <= 0 || size > uint64(len(b)-n) {
@@ -160,30 +155,21 @@ func (g *segment) addTubes(b []byte) (rest []byte, ok bool) {
 	return b, true
 }
 
-// load indexes the data of a file, and returns the number of damaged bytes before valid
-// blocks. Other bytes at the end belong to a write that a crash has interrupted.
+// load indexes the blocks of a file, and returns the number of bytes at its end that are
+// not valid blocks.
 func (g *segment) load(data []byte) (damaged int) {
 	g.data, g.sealed = data, true
-	at, valid := 0, 0
+	valid := 0
 	if bytes.HasPrefix(data, []byte(header)) {
-		at, valid = len(header), len(header)
-	}
-	for at < len(data) {
-		if end := g.index(at); end > 0 {
-			damaged += at - valid
-			at, valid = end, end
-			continue
+		for end := len(header); end > 0; end = g.index(end) {
+			valid = end
 		}
-		next := bytes.Index(data[at+1:], []byte(mark))
-		if next < 0 {
-			break
-		}
-		at += 1 + next
 	}
+	g.data = data[:valid]
 	if len(g.blocks) > 0 {
 		g.begin = g.blocks[0].time
 	}
-	return damaged
+	return len(data) - valid
 }
 
 // pointsIn returns the tubes' numbers and the encoded values in a block.

@@ -1,8 +1,7 @@
 package history
 
 import (
-	"bufio"
-	"encoding/binary"
+	"encoding/json"
 	"io"
 	"math"
 )
@@ -15,15 +14,18 @@ func (s *Store) Newest() (times [NumKinds]int64) {
 	return times
 }
 
+// A sentSegment is a segment in JSON, for another store.
+type sentSegment struct {
+	Kind Kind
+	Data []byte
+}
+
 // Send writes the segments with blocks that are newer than another store's newest blocks.
 func (s *Store) Send(w io.Writer, newest [NumKinds]int64) error {
+	out := json.NewEncoder(w)
 	for k := range NumKinds {
 		for _, v := range s.views(k, newest[k], "") {
-			head := binary.AppendUvarint([]byte{byte(k)}, uint64(len(v.data)))
-			if _, err := w.Write(head); err != nil {
-				return err
-			}
-			if _, err := w.Write(v.data); err != nil {
+			if err := out.Encode(sentSegment{k, v.data}); err != nil {
 				return err
 			}
 		}
@@ -34,31 +36,28 @@ func (s *Store) Send(w io.Writer, newest [NumKinds]int64) error {
 // Receive adds those blocks from Send that are newer than the store's blocks. After an
 // error, it has added some of them.
 func (s *Store) Receive(from io.Reader) error {
-	r := bufio.NewReader(from)
+	in := json.NewDecoder(from)
 	newest := s.Newest()
 	for {
-		k, err := r.ReadByte()
-		if err == io.EOF {
+		var one sentSegment
+		if err := in.Decode(&one); err == io.EOF {
 			return nil
-		}
-		size, failed := binary.ReadUvarint(r)
-		if err != nil || failed != nil || Kind(k) >= NumKinds || size > maxFile {
-			return io.ErrUnexpectedEOF
-		}
-		data := make([]byte, size)
-		if _, err := io.ReadFull(r, data); err != nil {
+		} else if err != nil {
 			return err
 		}
-		g := newSegment(Kind(k), math.MaxInt64)
-		g.load(data)
+		if one.Kind < 0 || one.Kind >= NumKinds {
+			continue // written by a newer version
+		}
+		g := newSegment(one.Kind, math.MaxInt64)
+		g.load(one.Data)
 		v := view{data: g.data, tubes: g.tubes}
 		for _, b := range g.blocks {
-			if b.time <= newest[k] {
+			if b.time <= newest[g.kind] {
 				continue
 			}
 			s.add(g.kind, b.time, func(into *segment, _ int64) {
 				if g.kind.isText() {
-					into.addText(b.time, data[b.off:b.end])
+					into.addText(b.time, g.data[b.off:b.end])
 				} else {
 					into.addPoints(b.time, v.points(b))
 				}

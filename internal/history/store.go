@@ -235,7 +235,7 @@ func (s *Store) views(k Kind, after int64, tube string) (all []view) {
 // points decodes a block.
 func (v *view) points(b block) (points []Point) {
 	for tube, encoded := range pointsIn(v.data[b.off:b.end]) {
-		if values, ok := decodeValues(encoded); ok && tube < len(v.tubes) && v.tubes[tube] != lost {
+		if values, ok := decodeValues(encoded); ok && tube < len(v.tubes) {
 			points = append(points, Point{v.tubes[tube], values})
 		}
 	}
