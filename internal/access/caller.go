@@ -9,10 +9,9 @@ import (
 // A Caller is the client that requests an operation of the JSON API, over any transport.
 type Caller struct {
 	Identity *Identity
-	Address  string            // IP and port, or a description of a Unix socket
-	Via      string            // program that acts for the identity, such as the console; empty for a direct request
-	MaxAge   time.Duration     // maximum age of cached lists of tubes
-	Idle     func(wait func()) // calls wait while the caller's slot is released; nil if the caller has no slot
+	Address  string        // IP and port, or a description of a Unix socket
+	Via      string        // program that acts for the identity, such as the console; empty for a direct request
+	MaxAge   time.Duration // maximum age of cached lists of tubes
 }
 
 // IP returns the address of the caller. It is the zero Addr on a Unix socket.
@@ -24,12 +23,3 @@ func (c *Caller) IP() netip.Addr {
 // Share returns the owner of the caller's share of a common limit: its identity, or its
 // IP address if it has no identity.
 func (c *Caller) Share() string { return cmp.Or(c.Identity.Name(), c.IP().String()) }
-
-// Wait calls a function that waits for another server.
-func (c *Caller) Wait(wait func()) {
-	if c.Idle != nil {
-		c.Idle(wait)
-		return
-	}
-	wait()
-}

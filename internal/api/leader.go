@@ -55,7 +55,7 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 	}
 	leader, err := r.api.leader()
 	if err != nil && r.op.changes() {
-		r.caller.Wait(func() { leader, err = r.awaitLeader(err) })
+		leader, err = r.awaitLeader(err)
 	}
 	switch {
 	case err == nil && leader == nil:
@@ -72,8 +72,7 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 		if err != nil {
 			return nil, true, err
 		}
-		r.caller.Wait(func() { out, err = r.passOn(leader, in) })
-		if err == nil || admin.StatusOf(err) != 0 {
+		if out, err = r.passOn(leader, in); err == nil || admin.StatusOf(err) != 0 {
 			return out, true, err
 		}
 	}

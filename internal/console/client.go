@@ -38,7 +38,7 @@ func (r *request) apiOf(s *site) *admin.Client {
 	if s.other != nil {
 		server = s.Name
 	}
-	return r.console.opt.Open(access.Caller{Identity: r.who, Address: r.RemoteAddr, Via: "console", MaxAge: tubesAge, Idle: r.idle}, server)
+	return r.console.opt.Open(access.Caller{Identity: r.who, Address: r.RemoteAddr, Via: "console", MaxAge: tubesAge}, server)
 }
 
 // bindPath reads the path parameters of an operation from a form or a URL, by their

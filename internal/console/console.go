@@ -170,8 +170,7 @@ type request struct {
 	console *Console
 	site    *site // the server that the page is about
 	who     *access.Identity
-	live    bool              // whether only live values of the page are used
-	idle    func(wait func()) // see access.Caller
+	live    bool // whether only live values of the page are used
 }
 
 func (c *Console) newRequest(h *http.Request) *request {
@@ -181,11 +180,10 @@ func (c *Console) newRequest(h *http.Request) *request {
 	return &request{Request: h, console: c, site: c.siteOf(h.PathValue("server"))}
 }
 
-// detached returns a request that continues after the client disconnects, in a goroutine
-// that holds no lock.
+// detached returns a request that continues after the client disconnects.
 func (r *request) detached() *request {
 	own := *r
-	own.Request, own.idle = r.WithContext(context.WithoutCancel(r.Context())), nil
+	own.Request = r.WithContext(context.WithoutCancel(r.Context()))
 	return &own
 }
 

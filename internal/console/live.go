@@ -64,27 +64,18 @@ func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error)
 	}
 }
 
-// values returns the values of a page that can change. Pages of this server are rendered
-// one at a time: rendered concurrently, they could take all processors from the queue's
-// clients. While a page waits for other servers, the next page is rendered.
+// values returns the values of a page that can change. Pages are rendered one at a time:
+// rendered concurrently, they could take all processors from the queue's clients. No
+// request to a server runs during that.
 func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
-	if r.site.other == nil {
-		p.making.Lock()
-		defer p.making.Unlock()
-		own := *r
-		own.idle = func(wait func()) {
-			p.making.Unlock()
-			defer p.making.Lock() // lock again, even after a panic
-			wait()
-		}
-		r = &own
-	}
 	made, err := r.page(makePage)
 	if err != nil {
 		return nil, err
 	}
 	made.values = &liveValues{Texts: make(map[string]value), Lines: make(map[string]string)}
 	made.fill(r)
+	p.making.Lock()
+	defer p.making.Unlock()
 	if err := liveTemplates[made.template]().Execute(io.Discard, made); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
 // A Server is another server that the console shows. Its address comes only from the
@@ -180,13 +179,11 @@ func (r *request) serverRows(own serverRow, me *admin.Me) (l list) {
 		if i > 0 {
 			var more <-chan singleflight.Result
 			if row, more = r.summary(s); more != nil {
-				(&access.Caller{Idle: r.idle}).Wait(func() { // other pages can be rendered
-					select {
-					case one := <-more:
-						row = one.Val.(serverRow)
-					case <-ctx.Done():
-					}
-				})
+				select {
+				case one := <-more:
+					row = one.Val.(serverRow)
+				case <-ctx.Done():
+				}
 			}
 		}
 		row.addTo(&l, s)

@@ -48,26 +48,6 @@ func TestSlowLeader(t *testing.T) {
 	}
 	close(slow.let)
 	until(t, func() bool { return first.Load() })
-	if !r.live.making.TryLock() {
-		t.Error("it is still held")
-	}
-}
-
-// A page that waits for another server does not delay other pages.
-func TestSlowServer(t *testing.T) {
-	let := make(chan struct{})
-	slow := transport(func() { <-let })
-	r := startWith(t, nil, Options{Open: slow.at("slow")}, func(*api.API) []Server { return []Server{{Name: "slow"}} })
-	asked, _ := r.viewOf("/console/")
-	waits := 0
-	asked.idle = func(wait func()) { waits++; wait() }
-	if _, err := asked.page(overviewPage); err != nil {
-		t.Error(err)
-	}
-	close(let)
-	if waits != 1 {
-		t.Errorf("the page waited %d times", waits)
-	}
 }
 
 // Viewers of the same page share it, even if all start at the same time.
