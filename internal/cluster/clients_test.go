@@ -123,7 +123,7 @@ func (f *front) heard() []uint64 {
 }
 
 // dial opens a stream to another node.
-func (f *front) dial(leader uint64) (io.ReadWriteCloser, error) {
+func (f *front) dial(leader uint64) (server.MemberStream, error) {
 	f.sim.mu.Lock()
 	to := f.sim.nodes[leader-1].front
 	f.sim.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -148,7 +148,10 @@ func (m *member) admit(ctx context.Context, client net.Addr, body []byte) ([]byt
 	return m.control.Join(ctx, client, body)
 }
 
-func (m *member) serveClient(from uint64, stream io.ReadWriteCloser) {
+// dial opens a stream to the leader for a client.
+func (m *member) dial(leader uint64) (server.MemberStream, error) { return m.transport.Client(leader) }
+
+func (m *member) serveClient(from uint64, stream *mux.Stream) {
 	m.mu.Lock()
 	srv := m.server
 	m.mu.Unlock()
@@ -232,7 +235,7 @@ func (q *queue) forServer() *server.Cluster {
 	if m == nil {
 		return nil
 	}
-	return &server.Cluster{ID: m.dir.ID, Dial: m.transport.Client, Heard: m.Heard, Stats: m.stats}
+	return &server.Cluster{ID: m.dir.ID, Dial: m.dial, Heard: m.Heard, Stats: m.stats}
 }
 
 // stats returns the lines about the cluster in the reply to a client's stats command.

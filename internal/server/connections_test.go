@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func TestDisconnect(t *testing.T) {
 			}
 			want := "unix"
 			if network == "tcp" {
-				want = c.nc.LocalAddr().String()
+				want = c.nc.(net.Conn).LocalAddr().String()
 			}
 			if got := all[0]; got.Address != want || got.Using != "mail" || got.Held != 1 || got.Holds[0].ID != 1 || got.Waiting || got.ID == 0 {
 				t.Errorf("%+v, want the address %s", got, want)

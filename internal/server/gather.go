@@ -146,12 +146,11 @@ func (l *loop) announce() {
 	if err != nil {
 		return
 	}
-	conn, err := l.srv.opt.Cluster.Dial(lead.Leader)
+	stream, err := l.srv.opt.Cluster.Dial(lead.Leader)
 	if err != nil {
 		l.srv.log.Debug("cannot announce the clients to the leader", "err", err)
 		return
 	}
-	stream := l.srv.streamOf(conn)
 	stream.TryWrite(header)
 	stream.CloseWrite()
 	stream.Close()

@@ -163,10 +163,10 @@ func dialTo(tb testing.TB, l net.Listener) *client {
 // A client is a test connection; an error on it ends the test.
 type client struct {
 	tb testing.TB
-	nc net.Conn
+	nc io.ReadWriteCloser
 }
 
-func newClient(tb testing.TB, nc net.Conn) *client {
+func newClient(tb testing.TB, nc io.ReadWriteCloser) *client {
 	tb.Cleanup(func() { nc.Close() })
 	return &client{tb, nc}
 }

@@ -120,7 +120,7 @@ func (s *Server) serveHere(c *socket) {
 	if c.proxied != nil {
 		c.origin = nil
 	}
-	if c.proxy, c.here = nil, true; s.opt.Cluster != nil && (c.proxied == nil || c.proxied.Marks) {
+	if c.proxy, c.here = nil, true; s.opt.Cluster != nil {
 		c.term = s.mu.lead.Term
 		c.Keep()
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"io"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -25,7 +24,7 @@ type Cluster struct {
 	ID uint64
 
 	// Dial opens a stream to the leader's Server.ServeProxied. It must not block.
-	Dial func(leader uint64) (io.ReadWriteCloser, error)
+	Dial func(leader uint64) (MemberStream, error)
 
 	// LeaderTimeout is the time that a client waits for a leader before the server closes
 	// its connection. If there has been no leader for longer than that, new clients do

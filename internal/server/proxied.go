@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"time"
@@ -28,8 +29,7 @@ type proxiedClient struct {
 	Required   bool   `json:"required,omitempty"` // see access.ListenerPolicy
 	TokenInPut bool   `json:"token_in_put,omitempty"`
 
-	Marks bool   `json:"marks,omitempty"` // the member can use marks
-	Term  uint64 `json:"term,omitempty"`  // term of the leader, as seen by the member
+	Term uint64 `json:"term,omitempty"` // term of the leader, as seen by the member
 }
 
 // A streamHeader is the first message of a member on a stream.
@@ -43,7 +43,7 @@ type streamHeader struct {
 }
 
 // maxProxyHeader is the maximum size of a proxied client's description, in bytes.
-const maxProxyHeader = 60 << 10
+const maxProxyHeader = math.MaxUint16
 
 // proxyHeaderTimeout is the maximum time until the description arrives.
 const proxyHeaderTimeout = 10 * time.Second
@@ -75,11 +75,7 @@ func readProxied(r io.Reader) (v streamHeader, err error) {
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return v, err
 	}
-	n := binary.BigEndian.Uint16(head[:])
-	if n > maxProxyHeader {
-		return v, fmt.Errorf("a description of %d bytes, at most %d", n, maxProxyHeader)
-	}
-	text := make([]byte, n)
+	text := make([]byte, binary.BigEndian.Uint16(head[:]))
 	if _, err := io.ReadFull(r, text); err != nil {
 		return v, err
 	}
@@ -109,7 +105,7 @@ func (v proxiedClient) addr() net.Addr {
 
 // ServeProxied serves the stream of a client that another member forwards. If this member
 // is not the leader, the client is pending until it is.
-func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
+func (s *Server) ServeProxied(member uint64, stream MemberStream) {
 	if !s.begin() {
 		stream.Close()
 		return
@@ -135,7 +131,7 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 		stream.Close()
 		return
 	}
-	c := &socket{client: v.addr(), proxied: new(v.proxiedClient), fd: streamSocket{s.streamOf(stream)}}
+	c := &socket{client: v.addr(), proxied: new(v.proxiedClient), fd: streamSocket{stream}}
 	s.prepare(c)
 	if v.Resumes {
 		c.proxy.last = &suspended{v.Note, v.State, s.now() - max(0, v.Elapsed)}
@@ -145,13 +141,8 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	}
 }
 
-// streamOf returns a connection to another member as a Stream.
-func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
-	if st, ok := conn.(Stream); ok {
-		return st
-	}
-	return s.newPump(conn.(net.Conn)) // a test's connection
-}
+// stream returns the stream of a proxied client.
+func (s *socket) stream() MemberStream { return s.fd.(streamSocket).Stream.(MemberStream) }
 
 // identify admits a client with the name of an identity, or "".
 func (s *Server) identify(c *socket, v *proxiedClient, identity string) error {

@@ -23,7 +23,7 @@ type proxy struct {
 	came    int64 // time in ns at which the client started to wait for a leader
 	header  proxiedClient
 	retryAt int64 // time in ns of the next attempt to reach the leader; 0 if none has failed
-	stream  Stream
+	stream  MemberStream
 	reason  error // reason for ending the connection
 
 	input   []byte // client's bytes that the stream has not accepted
@@ -82,7 +82,7 @@ func (p *proxy) pend() {
 // dial opens a stream to the leader and forwards the client's input.
 func (p *proxy) dial(lead Leadership) {
 	l, s := p.loop, p.socket
-	p.header.Marks, p.header.Term = true, lead.Term
+	p.header.Term = lead.Term
 	v := streamHeader{proxiedClient: p.header}
 	if last := p.last; last != nil {
 		v.Resumes, v.Note, v.State, v.Elapsed = true, last.note, last.state, max(0, l.srv.now()-last.at)
@@ -92,14 +92,13 @@ func (p *proxy) dial(lead Leadership) {
 		l.end(s, err)
 		return
 	}
-	nc, err := l.srv.opt.Cluster.Dial(lead.Leader)
+	stream, err := l.srv.opt.Cluster.Dial(lead.Leader)
 	if err != nil {
 		l.srv.log.Debug("the leader is unreachable", "client", s.Client(), "err", err)
 		p.retryAt = l.now + int64(leaderRetry)
 		p.pend()
 		return
 	}
-	stream := l.srv.streamOf(nc)
 	if !l.srv.follows(lead, s) {
 		stream.Close()
 		p.route()

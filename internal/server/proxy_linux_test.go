@@ -13,13 +13,14 @@ import (
 // An endlessStream is a leader's stream that delivers a number of pieces as fast as the
 // client reads.
 type endlessStream struct {
-	client net.Conn
-	pieces int
-	last   int // number of unread bytes of the last piece
-	ended  bool
-	held   int
-	drains bool // the client reads each piece before the next arrives
-	silent bool // there are no replies
+	MemberStream // nil; the tests call no other methods
+	client       net.Conn
+	pieces       int
+	last         int // number of unread bytes of the last piece
+	ended        bool
+	held         int
+	drains       bool // the client reads each piece before the next arrives
+	silent       bool // there are no replies
 }
 
 func (s *endlessStream) TryRead(b []byte) (int, error) {
@@ -46,6 +47,8 @@ func (s *endlessStream) TryWrite(b []byte) (int, error) { return len(b), nil }
 func (s *endlessStream) CloseWrite() error              { return nil }
 func (s *endlessStream) Unread() int                    { return 0 }
 func (s *endlessStream) Held() int                      { return s.held }
+func (s *endlessStream) Used() uint64                   { return 0 }
+func (s *endlessStream) Mark(uint64, []byte, []byte)    {}
 func (s *endlessStream) Notify(func())                  {}
 func (s *endlessStream) Close() error                   { return nil }
 
@@ -79,7 +82,7 @@ func newProxied(t *testing.T, l *loop, stream *endlessStream) *socket {
 	t.Helper()
 	listener := listenOn(t, "unix")
 	defer listener.Close()
-	stream.client = dialTo(t, listener).nc
+	stream.client = dialTo(t, listener).nc.(net.Conn)
 	conn, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)

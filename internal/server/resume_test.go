@@ -11,7 +11,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // startResumable starts three connected members of a cluster. The queue of each has the
@@ -29,7 +28,7 @@ func startResumable(t *testing.T) *group {
 		id := uint64(i + 1)
 		r := startEngine(t, Options{Cluster: &Cluster{
 			ID:    id,
-			Dial:  func(leader uint64) (io.ReadWriteCloser, error) { return sessions[[2]uint64{id, leader}].Open() },
+			Dial:  func(leader uint64) (MemberStream, error) { return sessions[[2]uint64{id, leader}].Open() },
 			Heard: func() (heard []uint64) { return c.heard },
 		}}, broker.Options{}, engine.Options{Claims: true})
 		if nc, err := r.pipe(); err == nil {
@@ -44,11 +43,7 @@ func startResumable(t *testing.T) *group {
 	}
 	for _, from := range []uint64{1, 2, 3} {
 		for _, to := range []uint64{1, 2, 3} {
-			a, b := memnet.Pipe()
-			own := mux.New(a, nil)
-			other := mux.New(b, func(s *mux.Stream) { go c.members[to-1].ServeProxied(from, s) })
-			sessions[[2]uint64{from, to}] = own
-			t.Cleanup(func() { own.Close(); other.Close() })
+			sessions[[2]uint64{from, to}] = c.link(t, from, to)
 		}
 	}
 	return c
@@ -228,13 +223,12 @@ func TestClaimsBeforeService(t *testing.T) {
 				other.send("reserve\n")
 				var claims []*client
 				for _, at := range []byte{5, 9, 7} {
-					own, far := memnet.Pipe()
-					go leader.ServeProxied(3, far)
+					own := c.open(t, 3, 1)
 					client := newClient(t, own)
 					// The state contains the term 6, no flags, and a claim with the id,
 					// one reserve, the age, and 30 s of TTR left.
 					state := append([]byte{6, 0, 1, 1, 1, 0}, binary.AppendVarint(binary.AppendVarint(nil, int64(30*time.Second)), int64(at))...)
-					send(own, streamHeader{proxiedClient: proxiedClient{Member: 3, Term: 7, Marks: true}, Resumes: true, State: state})
+					send(own, streamHeader{proxiedClient: proxiedClient{Member: 3, Term: 7}, Resumes: true, State: state})
 					claims = append(claims, client)
 					if len(claims) == announces {
 						break
@@ -247,8 +241,7 @@ func TestClaimsBeforeService(t *testing.T) {
 				if st := leader.stats(); st.Reserved > 0 || st.Waiting > 0 {
 					t.Errorf("a client is served: %+v", st)
 				}
-				own, far := memnet.Pipe()
-				go leader.ServeProxied(3, far)
+				own := c.open(t, 3, 1)
 				send(own, streamHeader{proxiedClient: proxiedClient{Member: 3, Term: 7}, Announces: &announces})
 				own.Close()
 				began := time.Now()

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
@@ -15,6 +17,17 @@ type Stream interface {
 	Held() int
 	Ready() (readable, writable, ended bool)
 	Notify(f func())
+}
+
+// A MemberStream is the stream of a client between two members of a cluster: a stream of
+// package mux, which documents the methods. Read waits for input, unlike TryRead.
+type MemberStream interface {
+	Stream
+	Read(b []byte) (int, error)
+	Mark(position uint64, note, state []byte)
+	LastMark() (note, state []byte, at time.Time, ok bool)
+	Used() uint64
+	Lose()
 }
 
 // A streamSocket adapts a Stream to a Socket.

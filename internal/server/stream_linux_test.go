@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
-	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -27,18 +25,12 @@ func startLinkedMembers(t *testing.T, n int, opt Options, change ...func(member 
 		}
 		var mu sync.Mutex
 		links := make(map[uint64]*mux.Session)
-		o.Cluster = &Cluster{ID: id, Dial: func(leader uint64) (io.ReadWriteCloser, error) {
+		o.Cluster = &Cluster{ID: id, Dial: func(leader uint64) (MemberStream, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			link := links[leader]
 			if link == nil {
-				own, other := memnet.Pipe()
-				link = mux.New(own, nil)
-				far := mux.New(other, func(s *mux.Stream) { go c.members[leader-1].ServeProxied(id, s) })
-				t.Cleanup(func() {
-					link.Close()
-					far.Close()
-				})
+				link = c.link(t, id, leader)
 				links[leader] = link
 			}
 			return link.Open()

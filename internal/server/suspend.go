@@ -14,14 +14,6 @@ import (
 // not have used all input of a client.
 const doubtTime = 200 * time.Millisecond
 
-// A marker is a Stream with marks.
-type marker interface {
-	Mark(position uint64, note, state []byte)
-	LastMark() (note, state []byte, at time.Time, ok bool)
-	Used() uint64
-	Lose()
-}
-
 // A suspended is the state of a client at its last leader. state starts with the term.
 type suspended struct {
 	note, state []byte
@@ -47,9 +39,7 @@ func (l *loop) record(s *socket) {
 		}
 		return
 	}
-	if m, ok := s.fd.(streamSocket).Stream.(marker); ok {
-		m.Mark(s.taken-uint64(unused), note, l.state)
-	}
+	s.stream().Mark(s.taken-uint64(unused), note, l.state)
 }
 
 // suspend makes a client pending when this member is no longer the leader. If a command
@@ -93,9 +83,7 @@ func (l *loop) suspend(s *socket) {
 // lose ends the stream of a proxied client without a command in progress, so that its
 // member finds another leader for it.
 func (l *loop) lose(s *socket, reason error) {
-	if m, ok := s.fd.(streamSocket).Stream.(marker); ok {
-		m.Lose()
-	}
+	s.stream().Lose()
 	l.end(s, reason)
 }
 
@@ -116,8 +104,7 @@ func (l *loop) detach(s *socket) {
 // client.
 func (p *proxy) lose(reason error) {
 	l, s := p.loop, p.socket
-	m, ok := p.stream.(marker)
-	if !ok || p.shut {
+	if p.shut {
 		l.end(s, reason)
 		return
 	}
@@ -127,8 +114,8 @@ func (p *proxy) lose(reason error) {
 		n, err = p.stream.TryRead(l.scratch())
 	}
 	given := reason == errLost || err == errLost // the leader has not executed the input after the last mark
-	note, state, at, rests := m.LastMark()
-	used := m.Used()
+	note, state, at, rests := p.stream.LastMark()
+	used := p.stream.Used()
 	delivered := true
 	if len(p.replies) > 0 {
 		n, err := s.fd.Write(p.replies)
@@ -166,20 +153,16 @@ const errLost = syscall.ECONNABORTED
 // keepSent keeps a copy of the input that is sent to the leader, until a mark confirms
 // it.
 func (p *proxy) keepSent(b []byte) {
-	if _, ok := p.stream.(marker); !ok {
-		return
-	}
 	p.trimSent()
 	p.sent = append(p.sent, b...)
 }
 
 // trimSent discards the input that the leader has used.
 func (p *proxy) trimSent() {
-	m, ok := p.stream.(marker)
-	if !ok || len(p.sent) == 0 {
+	if len(p.sent) == 0 {
 		return
 	}
-	n := min(len(p.sent), int(max(m.Used(), p.sentFrom)-p.sentFrom))
+	n := min(len(p.sent), int(max(p.stream.Used(), p.sentFrom)-p.sentFrom))
 	p.sentFrom += uint64(n)
 	if p.sent = append(p.sent[:0], p.sent[n:]...); len(p.sent) == 0 {
 		p.sent = nil

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
@@ -43,8 +43,8 @@ type Options struct {
 	Listener    net.Listener // listener for other members; the transport closes it
 	Credentials *directory.Credentials
 
-	// Client serves a client of another member, over a mux.Stream.
-	Client func(from uint64, stream io.ReadWriteCloser)
+	// Client serves a client of another member.
+	Client func(from uint64, stream *mux.Stream)
 
 	// Snapshot sends a snapshot to a member that needs entries that are no longer in the
 	// log.
@@ -179,7 +179,7 @@ func (t *Transport) link(id uint64) *link {
 
 // Client opens a mux.Stream to another member, for a client that this member forwards. It
 // does not block.
-func (t *Transport) Client(id uint64) (io.ReadWriteCloser, error) {
+func (t *Transport) Client(id uint64) (*mux.Stream, error) {
 	l := t.link(id)
 	if l == nil {
 		return nil, errNoMember(id)
@@ -188,11 +188,7 @@ func (t *Transport) Client(id uint64) (io.ReadWriteCloser, error) {
 	if session == nil {
 		return nil, fmt.Errorf("member %d is not connected", id)
 	}
-	stream, err := session.Open()
-	if err != nil {
-		return nil, err
-	}
-	return stream, nil
+	return session.Open()
 }
 
 func errNoMember(id uint64) error { return fmt.Errorf("no other member has the id %d", id) }

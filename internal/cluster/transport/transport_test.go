@@ -114,7 +114,7 @@ func (p *peer) start(t *testing.T) {
 func (p *peer) listen(l net.Listener) {
 	p.Transport = New(Options{
 		Listener: l, Credentials: p.credentials, Logger: slog.New(p.ups),
-		Client:   func(from uint64, stream io.ReadWriteCloser) { echo(stream) },
+		Client:   func(from uint64, stream *mux.Stream) { echo(stream) },
 		Snapshot: func(from uint64, conn net.Conn) { echo(conn) },
 		Admin:    func(from uint64, conn net.Conn) { echo(conn) },
 		Request: func(_ context.Context, from uint64, body []byte) ([]byte, error) {
@@ -347,7 +347,7 @@ func TestClients(t *testing.T) {
 			sent := bytes.Repeat([]byte("0123456789"), 50_000)
 			go func() {
 				conn.Write(sent)
-				conn.(interface{ CloseWrite() error }).CloseWrite()
+				conn.CloseWrite()
 			}()
 			got, err := io.ReadAll(conn)
 			if err != nil || !bytes.Equal(got, sent) {
