@@ -29,7 +29,7 @@ func (s *Server) Serve(l net.Listener, t ListenOptions) error {
 		return nil
 	}
 	defer s.removeListener(l)
-	a := &acceptor{srv: s, from: l, terms: t, failed: make(chan error, 1)}
+	a := &acceptor{srv: s, from: l, terms: t}
 	var err error
 	if a.first, a.polls, err = s.startLoops(l); err != nil {
 		return err
@@ -56,7 +56,11 @@ func (a *acceptor) serve() error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
-			a.wait(err)
+			a.warn(err)
+			select {
+			case <-a.srv.running.Done():
+			case <-time.After(acceptPause):
+			}
 		}
 	}
 }
@@ -65,15 +69,11 @@ func (a *acceptor) serve() error {
 // free file descriptors, and an immediate retry would only waste CPU time.
 const acceptPause = 100 * time.Millisecond
 
-// wait pauses after a failure, until the pause or the server ends.
-func (a *acceptor) wait(err error) {
+// warn logs an error of accepting.
+func (a *acceptor) warn(err error) {
 	a.srv.accepts.Do(func() {
 		a.srv.log.Warn("cannot accept connections", "listener", a.from.Addr(), "err", err)
 	})
-	select {
-	case <-a.srv.running.Done():
-	case <-time.After(acceptPause):
-	}
 }
 
 // acceptConn passes an accepted connection to a loop, or closes it if the client is not

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
@@ -38,12 +39,11 @@ type acceptors struct {
 // An acceptor accepts the clients of one listener, in Serve's goroutine or in the loops.
 type acceptor struct {
 	// Constant while it accepts.
-	srv    *Server
-	from   net.Listener
-	terms  ListenOptions
-	first  *loop      // nil if the server was stopped first
-	polls  bool       // loops poll the kernel's sockets
-	failed chan error // passes a failure to Serve, which waits and then restarts the acceptor
+	srv   *Server
+	from  net.Listener
+	terms ListenOptions
+	first *loop // nil if the server was stopped first
+	polls bool  // loops poll the kernel's sockets
 
 	// Guarded by the lock of acceptors.
 	listening Listening
@@ -74,28 +74,22 @@ type Network interface {
 // It returns true.
 func (a *acceptor) acceptInLoop(from Listening) bool {
 	a.listening = from
-	for a.first != nil && a.srv.running.Err() == nil {
-		a.first.inbox.listen(a)
-		select {
-		case <-a.srv.running.Done():
-		case err := <-a.failed:
-			a.wait(err)
-		}
+	if a.first != nil {
+		a.srv.acceptors.Lock()
+		a.srv.acceptors.from = append(a.srv.acceptors.from, a)
+		a.srv.acceptors.Unlock()
+		a.first.inbox.acceptClients()
 	}
+	<-a.srv.running.Done()
 	return true
 }
 
-// begin makes the loops accept from a listener. It is also called to retry after a
-// failure.
-func (all *acceptors) begin(a *acceptor) {
-	all.Lock()
-	defer all.Unlock()
-	if !a.paused {
-		all.from = append(all.from, a)
-	}
-	if a.paused = false; !a.watched {
-		a.watch(true)
-	}
+// resume ends a pause.
+func (a *acceptor) resume() {
+	a.srv.acceptors.Lock()
+	a.paused = false
+	a.srv.acceptors.Unlock()
+	a.first.inbox.acceptClients()
 }
 
 // watch calls Listening.Watch with the poller of the first loop.
@@ -117,11 +111,12 @@ func (all *acceptors) unwatch() {
 	}
 }
 
-// fail pauses the acceptor. Serve ends the pause.
+// fail logs a failure and pauses the acceptor.
 func (a *acceptor) fail(err error) {
 	if !a.paused {
 		a.paused = true
-		a.failed <- err
+		a.warn(err)
+		time.AfterFunc(acceptPause, a.resume)
 	}
 }
 

@@ -22,7 +22,6 @@ type inbox struct {
 type messages struct {
 	answered  []*socket   // sockets whose waiting reserves have an answer
 	settled   []*batch    // batches whose replies can be sent
-	acceptors []*acceptor // acceptors to start or continue
 	joined    []*socket   // new sockets
 	entered   []*socket   // new sockets without a session
 	arrived   []*socket   // streams that have events
@@ -30,7 +29,7 @@ type messages struct {
 	gathered  []gathering
 	announce  bool // the leader must get the number of clients to resume
 	moreDue   bool // a turn has left due timers
-	room      bool // a slot is free again
+	accept    bool // the first loop can accept clients again
 }
 
 // An ending specifies how a loop ends its connections and stops.
@@ -50,14 +49,13 @@ type dismissal struct {
 
 func (m *inbox) answer(s *socket)                { post(m, &m.answered, s) }
 func (m *inbox) settle(r *batch)                 { post(m, &m.settled, r) }
-func (m *inbox) listen(a *acceptor)              { post(m, &m.acceptors, a) }
 func (m *inbox) join(s *socket)                  { post(m, &m.joined, s) }
 func (m *inbox) enter(s *socket)                 { post(m, &m.entered, s) }
 func (m *inbox) dismiss(s *socket, reason error) { post(m, &m.dismissed, dismissal{s, reason}) }
 func (m *inbox) endGathering(g gathering)        { post(m, &m.gathered, g) }
 func (m *inbox) announceClients()                { set(m, &m.announce, true) }
 func (m *inbox) deferDue()                       { set(m, &m.moreDue, true) }
-func (m *inbox) offerSlot()                      { set(m, &m.room, true) }
+func (m *inbox) acceptClients()                  { set(m, &m.accept, true) }
 func (m *inbox) end(how ending)                  { set(m, &m.ending, how) }
 
 // arrive posts a stream that has events.
@@ -144,10 +142,7 @@ func (l *loop) drainInbox() {
 		l.noteSettled(l.srv)
 		l.deliver(r)
 	}
-	for _, a := range got.acceptors {
-		l.srv.acceptors.begin(a)
-	}
-	if got.room {
+	if got.accept {
 		l.srv.acceptors.accept(l, maxAccepted)
 	}
 	for _, s := range got.joined {

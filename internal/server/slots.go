@@ -64,7 +64,7 @@ func (s *slots) free() {
 	s.taken--
 	s.freed.Signal()
 	if s.wanted != nil {
-		s.wanted.inbox.offerSlot()
+		s.wanted.inbox.acceptClients()
 		s.wanted = nil
 	}
 }
