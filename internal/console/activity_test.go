@@ -95,15 +95,6 @@ func TestInSeconds(t *testing.T) {
 	}
 }
 
-// Exported files are named after their contents.
-func TestFileName(t *testing.T) {
-	for want, of := range map[string][2]string{"mail-buried": {"mail", "buried"}, "mail_bulk": {"mail/bulk", ""}, "jobs-ready": {"..", "ready"}, "a_b": {"a\"\r\nb", ""}} {
-		if got := fileName(of[0], of[1]); got != want {
-			t.Errorf("%q: %s, want %s", of, got, want)
-		}
-	}
-}
-
 // A running task can be cancelled.
 func TestCancel(t *testing.T) {
 	r := start(t, nil, Options{})

@@ -588,7 +588,7 @@ func TestExport(t *testing.T) {
 		t.Error(text)
 	}
 	w := r.send("GET", "/console/tube/mail/export?state=ready&q=three", nil)
-	if got := w.Header().Get("Content-Disposition"); w.Code != 200 || got != `attachment; filename="mail-ready.ndjson"` || strings.Count(w.Body.String(), "\n") != 1 || !strings.Contains(w.Body.String(), "three") {
+	if got := w.Header().Get("Content-Disposition"); w.Code != 200 || got != "attachment; filename=mail-ready.ndjson" || strings.Count(w.Body.String(), "\n") != 1 || !strings.Contains(w.Body.String(), "three") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 	if w := r.send("GET", "/console/tube/none/export", nil); w.Code != 404 || !strings.Contains(w.Body.String(), "<h1") {

@@ -2,8 +2,6 @@ package console
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -130,45 +128,42 @@ func setPolicy(r *request) (*page, error) {
 	if len(in.Set)+len(in.Unset) > 0 {
 		done, err := r.api().SetPolicy(r.Context(), in)
 		if err != nil {
-			v.refused(err)
-			p.status = http.StatusUnprocessableEntity
+			p.status, v.Problem = http.StatusUnprocessableEntity, refused(err, func(name string) *string {
+				if i := slices.IndexFunc(v.Rows, func(row policyRow) bool { return row.Name == name }); i >= 0 {
+					return &v.Rows[i].Problem
+				}
+				return nil
+			})
 			return p, nil
 		}
-		one.Text = describePolicy(in, &done)
+		one.Text = "Settings of " + in.Pattern + " saved."
+		for _, warning := range done.Warnings {
+			one.Text += " " + sentence(warning)
+		}
 	}
 	return r.noting(one, withQuery(r.tubeLink(v.Tube, "")+"/policy", "pattern", v.Pattern))
 }
 
-// refused shows an error next to the field if it concerns a setting, and otherwise above
-// the form. The API reports each invalid setting on its own line.
-func (v *policyView) refused(err error) {
-	var wrong, others []string
-	for line := range strings.Lines(err.Error()) {
-		name, rest, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if i := slices.IndexFunc(v.Rows, func(row policyRow) bool { return row.Name == name }); i >= 0 {
-			v.Rows[i].Problem = sentence(rest)
-			wrong = append(wrong, fmt.Sprintf("“%s” is not a value of %s", v.Rows[i].Now, name))
+// refused shows the problem of each setting next to its field. field returns the place of
+// that text, or nil for another error. refused returns the text above the form.
+func refused(err error, field func(name string) *string) (above string) {
+	above = "Not saved."
+	for name, text := range problemsOf(err) {
+		if problem := field(name); problem != nil {
+			*problem = sentence(text)
 		} else {
-			others = append(others, line)
+			above = inWords(err)
 		}
 	}
-	if v.Problem = inWords(err); len(others) == 0 {
-		v.Problem = "Not saved: " + strings.Join(wrong, ", and ") + "."
-	}
+	return above
 }
 
-// describePolicy returns a text about the changed settings.
-func describePolicy(in *admin.SetPolicy, done *admin.Policy) string {
-	var did []string
-	for _, name := range slices.Sorted(maps.Keys(in.Set)) {
-		did = append(did, name+" is "+done.Settings[name])
+// problemsOf returns the problems of settings, which the API reports on a line each.
+func problemsOf(err error) map[string]string {
+	all := make(map[string]string)
+	for line := range strings.Lines(err.Error()) {
+		name, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		all[name] = text
 	}
-	for _, name := range in.Unset {
-		did = append(did, name+" is unset")
-	}
-	text := fmt.Sprintf("Saved for %s: %s.", in.Pattern, strings.Join(did, ", "))
-	for _, warning := range done.Warnings {
-		text += " " + sentence(warning)
-	}
-	return text
+	return all
 }

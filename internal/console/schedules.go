@@ -56,16 +56,6 @@ func nextOf(settings map[string]string, now time.Time) (n nextRuns) {
 	return n
 }
 
-// problemsOf returns the problems of settings that an error contains, by setting.
-func problemsOf(err error) map[string]string {
-	all := make(map[string]string)
-	for line := range strings.Lines(err.Error()) {
-		name, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		all[name] = text
-	}
-	return all
-}
-
 // settingsOf returns the settings of a form.
 func settingsOf(r *request) map[string]string {
 	settings := make(map[string]string)
@@ -117,14 +107,12 @@ func setSchedule(r *request) (*page, error) {
 		return p, nil
 	}
 	if _, err := r.api().SetSchedule(r.Context(), in); err != nil {
-		for name, text := range problemsOf(err) {
+		p.status, v.Problem = http.StatusUnprocessableEntity, refused(err, func(name string) *string {
 			if i := slices.IndexFunc(v.Fields, func(f scheduleField) bool { return f.Name == name }); i >= 0 {
-				v.Fields[i].Problem = sentence(text)
-			} else {
-				v.Problem += inWords(err)
+				return &v.Fields[i].Problem
 			}
-		}
-		p.status = http.StatusUnprocessableEntity
+			return nil
+		})
 		return p, nil
 	}
 	return r.noting(note{Text: "Schedule " + v.Name + " saved."}, r.site.Base+"schedules")

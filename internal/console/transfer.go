@@ -1,10 +1,9 @@
 package console
 
 import (
-	"cmp"
 	"io"
+	"mime"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -18,7 +17,7 @@ func exportFile(r *request) (*page, error) {
 		in.Q = &q
 	}
 	jobs, err := r.api().ExportTube(r.Context(), in)
-	return filePage("application/x-ndjson", fileName(tube, state)+".ndjson", func(w io.Writer) {
+	return filePage("application/x-ndjson", strings.TrimSuffix(tube+"-"+state, "-")+".ndjson", func(w io.Writer) {
 		defer jobs.Close()
 		if jobs.Write(w) != nil {
 			panic(http.ErrAbortHandler) // so that the browser detects the incomplete file
@@ -30,14 +29,7 @@ func exportFile(r *request) (*page, error) {
 func filePage(kind, name string, write func(w io.Writer)) *page {
 	return &page{file: func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", kind)
-		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 		write(w)
 	}}
-}
-
-// fileName returns the name of a file with the jobs of a tube in a state. The name
-// contains only safe characters.
-func fileName(tube, state string) string {
-	name := strings.Trim(regexp.MustCompile(`[^A-Za-z0-9._-]+`).ReplaceAllString(tube, "_"), ".")
-	return strings.Trim(cmp.Or(name, "jobs")+"-"+state, "-")
 }
