@@ -44,7 +44,7 @@ func point(tube string, at int64) Point {
 func work(s *Store, from, to int64, flush bool) {
 	for at := from; at <= to; at += minute {
 		s.AddMinute(at, []Point{point("mail", at), point("", at), point(fmt.Sprint("tube-", at/hour), at)})
-		s.AddChange(at/minute%3 == 0, at, fmt.Appendf(nil, "change %d", at))
+		s.AddChange(at, fmt.Appendf(nil, "change %d", at))
 		if flush {
 			s.flush(false)
 		}
@@ -153,7 +153,7 @@ func files(t testing.TB) map[string][]byte {
 	s.flush(true)
 	all := make(map[string][]byte)
 	names, err := fsys.List(dir)
-	if err != nil || len(names) != 5 { // two files contain minutes
+	if err != nil || len(names) != 4 { // two files contain minutes
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
@@ -203,7 +203,7 @@ func TestDamage(t *testing.T) {
 				if len(some[name]) < len(data) || !usable {
 					continue
 				}
-				g := newSegment(Failures, 0)
+				g := newSegment(Changes, 0)
 				if strings.HasPrefix(name, "minutes") || strings.HasPrefix(name, "hours") {
 					g.kind = Minutes
 				}
@@ -294,12 +294,11 @@ func TestHours(t *testing.T) {
 }
 
 // On the disk, the store stays within its limit and drops the oldest minutes first.
-// Failed changes do not displace others, and only the oldest failed changes are dropped.
+// Only the oldest changes are dropped.
 func TestLimit(t *testing.T) {
 	fsys := memfs.New()
 	const limit = 256 << 10
 	s, _, _ := open(t, fsys, limit)
-	s.AddChange(false, start, []byte("the first"))
 	for at := start + minute; at < start+3*day; at += minute {
 		points := []Point{point("", at)}
 		for i := range 30 {
@@ -307,7 +306,7 @@ func TestLimit(t *testing.T) {
 		}
 		s.AddMinute(at, points)
 		for range 20 {
-			s.AddChange(true, at, bytes.Repeat([]byte("failing "), 20))
+			s.AddChange(at, bytes.Repeat([]byte("changes "), 20))
 		}
 		if at%(7*minute) == 0 {
 			s.flush(false)
@@ -331,15 +330,14 @@ func TestLimit(t *testing.T) {
 	if first := slices.IndexFunc(points, func(v *Values) bool { return v != nil }); first < 100 || points[1439] == nil {
 		t.Errorf("the first minute is %d", first)
 	}
-	for n := range 30 {
-		s.AddChange(true, start+3*day, bytes.Repeat([]byte("failing "), 20))
-		kept, last := 0, ""
-		for _, text := range s.Changes(start + 9*day) {
+	for n := range 300 {
+		s.AddChange(start+3*day, bytes.Repeat([]byte("changes "), 20))
+		kept := 0
+		for range s.Changes(start + 9*day) {
 			kept++
-			last = string(text)
 		}
-		if kept < 30 || last != "the first" { // the space is sufficient for 45
-			t.Errorf("%d changes after %d more failures, the oldest is %q", kept, n+1, last)
+		if kept < 120 { // the space is sufficient for 180
+			t.Errorf("%d changes after %d more", kept, n+1)
 		}
 	}
 	none := New(Options{})

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"cmp"
 	"iter"
 	"log/slog"
 	"maps"
@@ -15,17 +14,15 @@ import (
 // A Kind is a part of the history with its own files.
 type Kind int
 
-// The kinds. Failures are changes that failed. They have their own space, so that they
-// never displace successful changes.
+// The kinds.
 const (
 	Hours Kind = iota // before Minutes, because a receiver sums up only minutes of missing hours
 	Minutes
 	Changes
-	Failures
 	NumKinds
 )
 
-func (k Kind) isText() bool { return k >= Changes }
+func (k Kind) isText() bool { return k == Changes }
 
 const (
 	minute = int64(time.Minute / time.Millisecond)
@@ -40,10 +37,9 @@ var kinds = [NumKinds]struct {
 	period, keep int64 // ms
 	share        int64 // 1/share of the limit
 }{
-	Hours:    {"hours", day, 31 * day, 1},
-	Minutes:  {"minutes", hour, day, 1},
-	Changes:  {"changes", day, 31 * day, 8},
-	Failures: {"failures", day, 31 * day, 32},
+	Hours:   {"hours", day, 31 * day, 1},
+	Minutes: {"minutes", hour, day, 1},
+	Changes: {"changes", day, 31 * day, 8},
 }
 
 // maxSegment is the size at which a segment is complete, and another one follows. In a
@@ -289,35 +285,18 @@ func (v *view) find(b block) (values Values) {
 
 // AddChange adds a change, given as a text and a time in ms. The store adjusts the time
 // so that no two changes have the same time.
-func (s *Store) AddChange(failed bool, time int64, text []byte) {
-	k := Changes
-	if failed {
-		k = Failures
-	}
-	s.add(k, time, func(g *segment, newest int64) { g.addText(max(time, newest+1), text) })
+func (s *Store) AddChange(time int64, text []byte) {
+	s.add(Changes, time, func(g *segment, newest int64) { g.addText(max(time, newest+1), text) })
 }
 
 // Changes yields the changes before a time in ms, newest first.
 func (s *Store) Changes(before int64) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
-		type change struct {
-			time int64
-			text []byte
-		}
-		var all []change
-		for _, k := range []Kind{Changes, Failures} {
-			for _, v := range s.views(k, 0, "") {
-				for _, b := range v.blocks {
-					if b.time < before {
-						all = append(all, change{b.time, v.data[b.off:b.end]})
-					}
+		for _, v := range slices.Backward(s.views(Changes, 0, "")) {
+			for _, b := range slices.Backward(v.blocks) {
+				if b.time < before && !yield(b.time, v.data[b.off:b.end]) {
+					return
 				}
-			}
-		}
-		slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(b.time, a.time) })
-		for _, c := range all {
-			if !yield(c.time, c.text) {
-				return
 			}
 		}
 	}

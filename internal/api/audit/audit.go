@@ -69,7 +69,7 @@ func (l *Log) Add(one *admin.Change) bool {
 		short.Result = short.Result[:min(len(short.Result), maxEntry/2)]
 		text, _ = json.Marshal(&short) // contains only strings
 	}
-	l.Store.AddChange(one.Result != "ok", now.UnixMilli(), text)
+	l.Store.AddChange(now.UnixMilli(), text)
 	return true
 }
 
