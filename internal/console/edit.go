@@ -3,13 +3,10 @@ package console
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/decode"
@@ -94,26 +91,5 @@ func (v *editView) edited(form url.Values) ([]byte, error) {
 		}
 		return body, nil
 	}
-	if strings.HasPrefix(v.As, "JSON") {
-		if problem := notJSON(text); problem != "" {
-			return nil, errors.New(problem)
-		}
-	}
 	return decode.Pack(v.Bytes(), text)
-}
-
-// notJSON returns the position and the reason if a text is not JSON, and otherwise "".
-func notJSON(text string) string {
-	var v any
-	err := json.Unmarshal([]byte(text), &v)
-	if err == nil {
-		return ""
-	}
-	why := strings.TrimPrefix(err.Error(), "json: ")
-	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
-		before := text[:min(int(wrong.Offset), len(text))]
-		line := strings.Count(before, "\n") + 1
-		return fmt.Sprintf("not JSON: line %d, column %d: %s", line, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]), why)
-	}
-	return "not JSON: " + why
 }

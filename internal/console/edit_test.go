@@ -95,14 +95,3 @@ func TestEdit(t *testing.T) {
 	r.talk("watch odd", fmt.Sprintf("reserve-job %d", id))
 	r.page(409, path)
 }
-
-// An error in JSON names the line and the column.
-func TestNotJSON(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"a": 1}`: "", "{\n  \"a\": 1,\n}": "line 3, column 1: invalid character '}'", "{\"ä\": x}": "line 1, column 7: invalid character 'x'", "": "line 1, column 0: unexpected end",
-	} {
-		if got := notJSON(text); (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
-	}
-}

@@ -51,25 +51,10 @@ func (r *request) newHistoryView(link string) (v historyView, shown span) {
 	return v, shown
 }
 
-// known removes the time before the first sample from a history, so that charts use their
-// full width.
-func known(h *admin.History) {
-	first := math.MaxInt
-	for _, values := range h.Series {
-		if i := slices.IndexFunc(values, func(v point) bool { return v != nil }); i >= 0 {
-			first = min(first, i)
-		}
-	}
-	for name, values := range h.Series {
-		h.Series[name] = values[min(first, len(values)):]
-	}
-}
-
 // historyCharts draws a history. Each point is a mean over some time. lately has the last
 // seconds of some series: their current values are the values of the last second, as
 // elsewhere on the page.
 func historyCharts(h, lately *admin.History, s *span) []chart {
-	known(h)
 	a := &axis{end: h.End, step: float64(h.Step), clock: s.clock}
 	for _, values := range h.Series {
 		a.samples = max(a.samples, len(values))
@@ -120,7 +105,7 @@ func (a *axis) firstFailure(h *admin.History) string {
 			first = i
 		}
 	}
-	if first <= 0 {
+	if first <= 0 || h.Series["failed"][first-1] == nil {
 		return ""
 	}
 	return a.time(float64(first))

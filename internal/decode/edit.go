@@ -50,11 +50,10 @@ func Pack(body []byte, text string) ([]byte, error) {
 	edited := []byte(text)
 	packed := edited
 	if strings.HasPrefix(as, "JSON") {
-		if !json.Valid(edited) {
-			var v any
-			return nil, fmt.Errorf("the text is not valid JSON: %w", json.Unmarshal(edited, &v))
+		err := notJSON(text)
+		if err != nil {
+			return nil, err
 		}
-		var err error
 		if packed, err = packStructure(inner, edited, 0); err != nil {
 			return nil, err
 		}
@@ -64,6 +63,18 @@ func Pack(body []byte, text string) ([]byte, error) {
 		return nil, ErrShape
 	}
 	return packed, nil
+}
+
+// notJSON returns the position and the reason if a text is not JSON.
+func notJSON(text string) error {
+	var v any
+	err := json.Unmarshal([]byte(text), &v)
+	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+		before := text[:min(int(wrong.Offset), len(text))]
+		line := strings.Count(before, "\n") + 1
+		return fmt.Errorf("not JSON: line %d, column %d: %w", line, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]), err)
+	}
+	return err
 }
 
 func sameJSON(a, b string) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -41,7 +42,7 @@ func TestPack(t *testing.T) {
 		{php, "JSON", `"to"`, `"from"`, "! " + ErrShape.Error()},
 		{php, "JSON", "7", `"7"`, "! " + ErrShape.Error()},
 		{laravel, "JSON", `"to": "a@b.c"`, `"to": "a@b.c", "cc": "x"`, "! " + ErrShape.Error()},
-		{`{"a":1}`, "JSON", "1", "", "! the text is not valid JSON"},
+		{`{"a":1}`, "JSON", "1", "", "! not JSON: line 3, column 1: "},
 	} {
 		text, as, ok := Edit([]byte(test.body))
 		if !ok || as != test.as || !strings.Contains(text, test.from) {
@@ -62,6 +63,17 @@ func TestPack(t *testing.T) {
 	for _, body := range []string{"\x81\xa2id\x11", "\xff\xfe", "a\x00b"} {
 		if text, as, ok := Edit([]byte(body)); ok {
 			t.Errorf("%q: %q, %s", body, text, as)
+		}
+	}
+}
+
+// An error in JSON names the line and the column.
+func TestNotJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": 1}`: "", "{\n  \"a\": 1,\n}": "line 3, column 1: invalid character '}'", "{\"ä\": x}": "line 1, column 7: invalid character 'x'", "": "line 1, column 0: unexpected end",
+	} {
+		if got := notJSON(text); (want == "") != (got == nil) || !strings.Contains(fmt.Sprint(got), want) {
+			t.Errorf("%q: %v, want %s", text, got, want)
 		}
 	}
 }
