@@ -51,8 +51,8 @@ const topLong = `Watch the tubes of a server: jobs by state, waiting and watchin
 second. Tubes that need attention come first. The key ? shows the keys to sort, filter, show
 a job, pause, kick and clear.
 
-With the admin API of a beanpole server, top also shows findings, timeouts, releases and the
-age of the next job. It connects again when the server restarts.`
+With the admin API of a beanpole server, top also shows the server's findings and the age of the
+next job. It connects again when the server restarts.`
 
 // A topServer implements top.Server.
 type topServer struct {

@@ -15,7 +15,6 @@ type (
 		err  error
 	}
 	doneMsg struct {
-		*question
 		note string
 		err  error
 	}

@@ -15,9 +15,6 @@ type column struct {
 	width int // including the leading blank, which the sort mark replaces
 	cell  func(*Tube) string
 	less  func(a, b *Tube) int // larger values first, except for the name
-	// wanted reports whether a tube has a value for the column. Nil means that every tube
-	// has one. The table omits a column until a tube has a value.
-	wanted func(*Tube) bool
 }
 
 // byAttention and name are the first columns. They are always shown.
@@ -32,19 +29,15 @@ var columns = []column{
 	{title: "!", width: 2, cell: (*Tube).mark, less: worseFirst},
 	{title: "TUBE", cell: func(t *Tube) string { return t.Name }, less: func(*Tube, *Tube) int { return 0 }},
 	by("READY", 7, count, func(t *Tube) uint64 { return t.Jobs.Ready }),
-	ifAny("AGE", 7, ageIfAny, func(t *Tube) int64 { return t.OldestReady }),
+	by("AGE", 7, ageIfAny, func(t *Tube) int64 { return t.OldestReady }),
 	by("RESERVED", 9, count, func(t *Tube) uint64 { return t.Jobs.Reserved }),
 	by("WAITING", 8, count, func(t *Tube) uint64 { return t.Waiting }),
 	by("WATCHING", 9, count, func(t *Tube) uint64 { return t.Watching }),
 	by("BURIED", 7, count, func(t *Tube) uint64 { return t.Jobs.Buried }),
-	ifAny("+BURIED", 8, grown, func(t *Tube) int64 { return t.buriedMore }),
-	ifAny("+TIMEOUT", 9, grown, func(t *Tube) int64 { return int64(t.timeoutsMore) }),
-	ifAny("+RELEASE", 9, grown, func(t *Tube) int64 { return int64(t.releasesMore) }),
-	ifAny("PAUSED", 7, ageIfAny, func(t *Tube) int64 { return t.PauseLeft }),
 	by("PUT/s", 7, rate, func(t *Tube) float64 { return t.putRate }),
 	by("DEL/s", 7, rate, func(t *Tube) float64 { return t.deleteRate }),
-	ifAny("BYTES", 7, count, func(t *Tube) uint64 { return t.BodyBytes }),
-	ifAny("DELAYED", 8, count, func(t *Tube) uint64 { return t.Jobs.Delayed }),
+	by("DELAYED", 8, count, func(t *Tube) uint64 { return t.Jobs.Delayed }),
+	by("PAUSED", 7, ageIfAny, func(t *Tube) int64 { return t.PauseLeft }),
 }
 
 // by returns a column that sorts by value and formats it with text.
@@ -54,13 +47,6 @@ func by[V cmp.Ordered](title string, width int, text func(V) string, value func(
 		cell: func(t *Tube) string { return text(value(t)) },
 		less: func(a, b *Tube) int { return cmp.Compare(value(b), value(a)) },
 	}
-}
-
-// ifAny is like by, for a value that is 0 in most tubes.
-func ifAny[V cmp.Ordered](title string, width int, text func(V) string, value func(*Tube) V) column {
-	c := by(title, width, text, value)
-	c.wanted = func(t *Tube) bool { return value(t) != *new(V) }
-	return c
 }
 
 // count formats a number in at most six characters.
@@ -74,17 +60,6 @@ func count(n uint64) string {
 		return strconv.FormatUint(n/1e6, 10) + "M"
 	}
 	return strconv.FormatUint(n/1e9, 10) + "G"
-}
-
-// grown formats an increase as count does. It returns "" for 0.
-func grown(n int64) string {
-	switch {
-	case n == 0:
-		return ""
-	case n < 0:
-		return "-" + count(uint64(-n))
-	}
-	return "+" + count(uint64(n))
 }
 
 func rate(r float64) string {

@@ -43,9 +43,9 @@ func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	case "end", "G":
 		m.moveTo(len(m.shown) - 1)
 	case "right", "s":
-		m.sortNext(1)
+		m.sortBy(m.sort + 1)
 	case "left":
-		m.sortNext(len(columns) - 1)
+		m.sortBy(m.sort + len(columns) - 1)
 	case "/":
 		m.typing = true
 	case "esc":
@@ -57,12 +57,9 @@ func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// sortNext sorts by the next visible column.
-func (m *model) sortNext(step int) {
-	m.sort = (m.sort + step) % len(columns)
-	for !m.columns[m.sort] {
-		m.sort = (m.sort + step) % len(columns)
-	}
+// sortBy sorts by a column. The first column follows the last.
+func (m *model) sortBy(column int) {
+	m.sort = column % len(columns)
 	m.arrange()
 }
 
@@ -100,7 +97,7 @@ func (m *model) askToPause(t *Tube) {
 		d, text = 0, fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, ageIfAny(t.PauseLeft))
 		doing, done = "ending the pause of "+t.Name, t.Name+" is no longer paused"
 	}
-	m.ask = &question{t.Name, text, doing, func() (string, error) { return done, m.server.Pause(t.Name, d) }, func(t *Tube) { t.PauseLeft = int64(d / time.Second) }}
+	m.ask = &question{text, doing, func() (string, error) { return done, m.server.Pause(t.Name, d) }}
 }
 
 // askToKick asks whether to kick buried jobs or, if there are none, delayed jobs.
@@ -114,12 +111,12 @@ func (m *model) askToKick(t *Tube) {
 		return
 	}
 	m.ask = &question{
-		t.Name, fmt.Sprintf("make %d of the %d %s jobs of %s ready? y/n", min(jobs, kickCount), jobs, state, t.Name),
+		fmt.Sprintf("make %d of the %d %s jobs of %s ready? y/n", min(jobs, kickCount), jobs, state, t.Name),
 		"kicking jobs of " + t.Name,
 		func() (string, error) {
 			n, err := m.server.Kick(t.Name, kickCount)
 			return fmt.Sprintf("jobs of %s that were made ready: %d", t.Name, n), err
-		}, nil,
+		},
 	}
 }
 
@@ -138,12 +135,12 @@ func (m *model) askToClear(t *Tube) {
 		return
 	}
 	m.ask = &question{
-		t.Name, fmt.Sprintf("delete all %s jobs of %s, %d now? y/n", state, t.Name, jobs),
+		fmt.Sprintf("delete all %s jobs of %s, %d now? y/n", state, t.Name, jobs),
 		"deleting jobs of " + t.Name,
 		func() (string, error) {
 			n, err := m.server.Clear(t.Name, state)
 			return fmt.Sprintf("%s jobs of %s that were deleted: %d", state, t.Name, n), err
-		}, nil,
+		},
 	}
 }
 
@@ -158,7 +155,7 @@ func (m model) answer(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	m.say(q.doing + " ...")
 	return m, func() tea.Msg {
 		note, err := q.do()
-		return doneMsg{q, note, err}
+		return doneMsg{note, err}
 	}
 }
 

@@ -17,13 +17,11 @@ import (
 
 // A Tube is the state of a tube at the time of a snapshot.
 type Tube struct {
-	admin.Tube // OldestReady, Timeouts and Releases are not available through the protocol
+	admin.Tube // OldestReady is not available through the protocol
 
-	// The view sets these fields: rates per second since the previous snapshot, and the
-	// growth since the view started.
-	putRate, deleteRate        float64
-	buriedMore                 int64
-	timeoutsMore, releasesMore uint64
+	// The view sets these fields.
+	putRate, deleteRate float64 // per second since the previous snapshot
+	buriedMore          int64   // growth since the view started
 
 	found []health.Finding // worst first
 }
@@ -63,7 +61,6 @@ type model struct {
 	err           error // error of the last snapshot, or nil
 	note          note
 
-	columns  []bool    // whether each column is visible; a column stays visible
 	first    *Snapshot // first snapshot of the view
 	began    map[string]*Tube
 	sort     int // index in columns
@@ -81,11 +78,9 @@ type model struct {
 
 // A question asks the user to confirm a change.
 type question struct {
-	tube   string
-	text   string
-	doing  string // text while the action runs
-	do     func() (note string, err error)
-	change func(*Tube) // changes the tube after the action; nil if the next snapshot shows it
+	text  string
+	doing string // text while the action runs
+	do    func() (note string, err error)
 }
 
 // A note shows the result of an action for some time.
@@ -110,11 +105,7 @@ type glance struct {
 }
 
 func newModel(server Server, addr string, every time.Duration) model {
-	m := model{server: server, addr: addr, every: every, now: time.Now, width: 80, height: 24, columns: make([]bool, len(columns))}
-	for i := range columns {
-		m.columns[i] = columns[i].wanted == nil
-	}
-	return m
+	return model{server: server, addr: addr, every: every, now: time.Now, width: 80, height: 24}
 }
 
 // Init implements tea.Model.
@@ -146,10 +137,6 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.err != nil {
 			m.say(msg.err.Error())
 			m.note.failed = true
-		}
-		if i := slices.IndexFunc(m.snap.Tubes, func(t Tube) bool { return t.Name == msg.tube }); i >= 0 && msg.err == nil && msg.change != nil {
-			msg.change(&m.snap.Tubes[i])
-			m.arrange()
 		}
 	case lookMsg:
 		if m.look != nil && m.look.tube == msg.tube && op.IdleStates[m.look.state] == msg.state {
@@ -190,7 +177,7 @@ func byName(tubes []Tube) map[string]*Tube {
 	return all
 }
 
-// compare sets the findings, the growth since the view started, and the visible columns.
+// compare sets the findings, and the growth since the view started.
 func (m *model) compare(s *Snapshot) {
 	if m.first == nil {
 		m.first, m.began = new(*s), byName(slices.Clone(s.Tubes))
@@ -203,12 +190,8 @@ func (m *model) compare(s *Snapshot) {
 			old = new(Tube)
 		}
 		t.buriedMore = int64(t.Jobs.Buried) - int64(old.Jobs.Buried)
-		t.timeoutsMore, t.releasesMore = t.Timeouts-min(old.Timeouts, t.Timeouts), t.Releases-min(old.Releases, t.Releases)
 		if s.Found == nil {
 			t.look(s.At.Sub(m.first.At))
-		}
-		for j := range columns {
-			m.columns[j] = m.columns[j] || columns[j].wanted(t)
 		}
 	}
 }

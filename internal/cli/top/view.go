@@ -39,10 +39,8 @@ q             quit;   p, K and c ask for confirmation
 !         a bad finding, described for the selected tube: jobs are being
           buried, time out or loop, or have no workers; with --admin the
           findings are those of 'beanpole attention'
-AGE       time that the next job has been ready
-WAITING   connections that wait for a job   WATCHING   all that watch the tube
-+BURIED, +TIMEOUT, +RELEASE   growth since top started
-          (AGE, +TIMEOUT and +RELEASE with --admin, from beanpole)`, "\n")
+AGE       time that the next job has been ready (with --admin, from beanpole)
+WAITING   connections that wait for a job   WATCHING   all that watch the tube`, "\n")
 
 // rows returns the number of tubes that fit between the titles and the last line.
 func (m *model) rows() int { return max(1, m.height-m.headLines()-2) }
@@ -172,10 +170,8 @@ func (m *model) tubeLines() []string {
 	for _, t := range m.shown {
 		width = max(width, ansi.StringWidth(t.Name))
 	}
-	for i := range columns {
-		if m.columns[i] {
-			others += columns[i].width
-		}
+	for _, c := range columns {
+		others += c.width
 	}
 	width = min(width, max(minName, m.width-others))
 	lines := []string{bold.Styled(m.title(byAttention) + m.row(width, m.title))}
@@ -214,16 +210,13 @@ func (m *model) title(c int) string {
 	return mark + columns[c].title
 }
 
-// row returns a line with the visible columns that fit entirely, padded to width.
+// row returns a line with the columns that fit entirely. The name is padded to width.
 func (m *model) row(width int, cell func(column int) string) string {
 	var b strings.Builder
 	first := ansi.Truncate(cell(name), width, "…")
 	b.WriteString(first + strings.Repeat(" ", max(0, width-ansi.StringWidth(first))))
 	left := m.width - width - columns[byAttention].width
 	for c := name + 1; c < len(columns); c++ {
-		if !m.columns[c] {
-			continue
-		}
 		if left -= columns[c].width; left < 0 {
 			break
 		}
