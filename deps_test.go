@@ -104,7 +104,6 @@ var arrows = map[string]string{
 	"internal/test/memfs":               "internal/vfs",
 	"internal/test/netns":               "",
 	"internal/test/night":               "",
-	"internal/test/parallel":            "",
 	"internal/test/seeds":               "",
 	"internal/test/sim":                 "",
 	"internal/test/soak":                "",

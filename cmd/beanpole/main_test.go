@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -18,13 +19,12 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noRaceSleep) // for commands that run without their own environment
-	testscript.Main(parallel.M{M: m, Most: 6}, map[string]func(){"beanpole": main})
+	flag.Set("test.parallel", "6")   // most tests wait; the command line overrides it
+	testscript.Main(m, map[string]func(){"beanpole": main})
 }
 
 // The scripts in testdata/script use these commands in addition to testscript's own:

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
 // TestMain checks that no goroutine outlives the tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(parallel.M{M: m, Most: 8}) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // most tests wait; the command line overrides it
+	goleak.VerifyTestMain(m)
+}

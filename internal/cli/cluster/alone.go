@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/advice"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
@@ -20,8 +21,7 @@ func newLeave() *cobra.Command {
 	var force bool
 	cmd := newMemberCommand("leave DIR [--force]", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member becomes a single server again, and DIR keeps the journal
 with all jobs; stop its server first. Any other member is removed as "beanpole cluster remove"
-does, with the same checks: its server stops, and its directory cannot be used afterwards.
-`, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(ctx context.Context, _ *cobra.Command, t target) error {
+does, with the same checks: its server stops, and its directory cannot be used afterwards.`, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(ctx context.Context, _ *cobra.Command, t target) error {
 		if len(t.Contacts) > 0 {
 			// The server might have stopped before it could answer. In that case, another
 			// member gets the request.
@@ -81,8 +81,7 @@ func leaveAlone(ctx context.Context, dir string, d *directory.Directory) error {
 func newRejoin() *cobra.Command {
 	return newMemberCommand("rejoin DIR", "replace a member's data with the other members' jobs", `Replace a member by a new one in the same directory, because its disk is damaged or was restored
 from an older copy. The server must not run, and a majority of the members must. ALL JOBS IN DIR
-ARE REMOVED: the new member gets them from the others.
-`, "  beanpole cluster rejoin /var/lib/beanpole", "DIR", func(ctx context.Context, cmd *cobra.Command, t target) error {
+ARE REMOVED: the new member gets them from the others.`, "  beanpole cluster rejoin /var/lib/beanpole", "DIR", func(ctx context.Context, cmd *cobra.Command, t target) error {
 		if err := rejoin(ctx, t.dir, t.Directory); err != nil {
 			return err
 		}
@@ -135,12 +134,11 @@ func replaceSelf(ctx context.Context, d *directory.Directory) error {
 
 func newRecover() *cobra.Command {
 	var sure bool
-	cmd := newCommand("recover --force-new-cluster DIR", "restart a cluster from one member after the loss of a majority", `Make the member in DIR the only member of a new cluster, with the jobs in its directory. Use this
+	cmd := cliutil.NewCommand("recover --force-new-cluster DIR", "restart a cluster from one member after the loss of a majority", `Make the member in DIR the only member of a new cluster, with the jobs in its directory. Use this
 only if a majority of the members is lost for good: acknowledged changes that only the lost
 members had are gone. If several members are left, choose the one whose log ends last. The others
 must not run again: move their directories away and let the machines join. An interrupted recover
-can be repeated.
-`, "  beanpole cluster recover --force-new-cluster /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
+can be repeated.`, "  beanpole cluster recover --force-new-cluster /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
 		if !sure {
 			return exit.UsageError("a majority of the members must be lost for good; if so, add --force-new-cluster")
 		}

@@ -27,10 +27,6 @@ const example = `  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:114
   beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400
   beanpole cluster status /var/lib/beanpole`
 
-// exits is the list of exit codes at the end of each command's help.
-const exits = `
-Exit codes: 0 success, 1 failure, 5 wrong command line, 10 the directory is unusable.`
-
 // New returns the command cluster.
 func New() *cobra.Command {
 	return cliutil.Group(&cobra.Command{
@@ -39,10 +35,6 @@ func New() *cobra.Command {
 		Long:    long,
 		Example: example,
 	}, newInit(), newJoinToken(), newJoin(), newStatus(), newRemove(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())
-}
-
-func newCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return cliutil.NewCommand(use, short, long+exits, example, args, run)
 }
 
 // A target is the member that a command changes.
@@ -56,7 +48,7 @@ type target struct {
 // and whose second argument is the id of the member to change. It gives up after
 // patience.
 func newMemberCommand(use, short, long, example, args string, run func(context.Context, *cobra.Command, target) error) *cobra.Command {
-	return newCommand(use, short, long, example, args, func(cmd *cobra.Command, args []string) (err error) {
+	return cliutil.NewCommand(use, short, long, example, args, func(cmd *cobra.Command, args []string) (err error) {
 		t := target{dir: args[0]}
 		if len(args) > 1 {
 			t.id, err = parseID(args[1])

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/advice"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
@@ -25,10 +26,9 @@ import (
 
 func newInit() *cobra.Command {
 	var listen string
-	cmd := newCommand("init DIR --listen HOST:PORT", "create the first member of a cluster in a directory", `Create the first member of a new cluster in DIR. DIR can be empty or contain the
+	cmd := cliutil.NewCommand("init DIR --listen HOST:PORT", "create the first member of a cluster in a directory", `Create the first member of a new cluster in DIR. DIR can be empty or contain the
 journal of a single server, which must not run. Its jobs become the cluster's.
---listen is the address at which the other members reach this machine.
-`, "  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400", "DIR", func(cmd *cobra.Command, args []string) error {
+--listen is the address at which the other members reach this machine.`, "  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400", "DIR", func(cmd *cobra.Command, args []string) error {
 		if err := checkListen(listen); err != nil {
 			return err
 		}
@@ -112,8 +112,7 @@ func newJoinToken() *cobra.Command {
 	var out string
 	cmd := newMemberCommand("join-token DIR", "print a token with which one server can join", `Print a token, on one line, with which one server can join the cluster of the member in DIR.
 The token is valid once, for an hour, and only at this member. Anyone who has it can become a
-member, so protect it like a password.
-`, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(_ context.Context, cmd *cobra.Command, member target) error {
+member, so protect it like a password.`, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(_ context.Context, cmd *cobra.Command, member target) error {
 		t, err := member.NewToken()
 		if err != nil {
 			return exit.WithCode(exit.Journal, err)
@@ -146,7 +145,7 @@ type joining struct {
 func newJoin() *cobra.Command {
 	var j joining
 	var bootstrap bool
-	cmd := newCommand("join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "create another member of a cluster in a directory", `Create another member of a cluster in DIR, which must contain no jobs. HOST:PORT is the
+	cmd := cliutil.NewCommand("join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "create another member of a cluster in a directory", `Create another member of a cluster in DIR, which must contain no jobs. HOST:PORT is the
 address of the member that created the token. When "beanpole -b DIR" runs, the new member
 receives the queue and then votes.
 
@@ -156,8 +155,7 @@ a voter, so the number of members that can fail never shrinks.
 With --bootstrap, all members can run the same command, for example in a manifest. It does
 nothing if DIR already belongs to a member. If HOST:PORT is the address of --listen, the
 member joins at the member that created the token. Create the first member once, with
-"beanpole cluster init".
-`, "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400", "DIR HOST:PORT", func(cmd *cobra.Command, args []string) error {
+"beanpole cluster init".`, "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400", "DIR HOST:PORT", func(cmd *cobra.Command, args []string) error {
 		dir, addr := args[0], args[1]
 		if bootstrap {
 			if is, _ := directory.Exists(fsys, dir); is {

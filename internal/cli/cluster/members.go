@@ -22,7 +22,7 @@ import (
 func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
 	var s cliutil.Session
-	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster and their roles", `Show the members of a cluster with their roles, the time since their last message, and the
+	cmd := cliutil.NewCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster and their roles", `Show the members of a cluster with their roles, the time since their last message, and the
 number of log entries that they lack ("-" if unknown). Then show each problem, with advice, and
 the number of members that the cluster can lose now. Full disks and members that are catching
 up count as lost.
@@ -34,8 +34,7 @@ disk space, different settings and different versions are only warnings.
 
 With --offline, the command reads the directory and contacts no member; the server need not
 run. It shows the members that this one last recorded. For "beanpole cluster recover", choose
-the directory whose log ends with the highest term and, among these, with the highest entry.
-`, "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole", "[DIR]", func(cmd *cobra.Command, args []string) error {
+the directory whose log ends with the highest term and, among these, with the highest entry.`, "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole", "[DIR]", func(cmd *cobra.Command, args []string) error {
 		if isOffline {
 			return showOffline(cmd, args, asJSON)
 		}
@@ -137,8 +136,7 @@ func newRemove() *cobra.Command {
 cannot be used afterwards, and its id is never reused.
 
 The command refuses if the remaining voters would have no reachable majority, because the cluster
-would stop.
-`, "  beanpole cluster remove /var/lib/beanpole 5577006791947779", "DIR ID", func(ctx context.Context, _ *cobra.Command, t target) error {
+would stop.`, "  beanpole cluster remove /var/lib/beanpole 5577006791947779", "DIR ID", func(ctx context.Context, _ *cobra.Command, t target) error {
 		return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.id, Force: force})
 	})
 	defineForce(cmd, &force)
@@ -152,8 +150,7 @@ func defineForce(cmd *cobra.Command, force *bool) {
 func newTransfer() *cobra.Command {
 	return newMemberCommand("transfer DIR [ID]", "transfer the leadership to another member", `Transfer the leadership to member ID, or to the member with the most complete log.
 Clients normally keep their connections and jobs; doc/cluster.md lists the exceptions. A
-leader that is stopped transfers the leadership automatically.
-`, "  beanpole cluster transfer /var/lib/beanpole", "DIR [ID]", func(ctx context.Context, _ *cobra.Command, t target) error {
+leader that is stopped transfers the leadership automatically.`, "  beanpole cluster transfer /var/lib/beanpole", "DIR [ID]", func(ctx context.Context, _ *cobra.Command, t target) error {
 		return change(ctx, t, control.Request{Do: control.DoTransfer, ID: t.id})
 	})
 }

@@ -19,11 +19,10 @@ import (
 
 func newVerify() *cobra.Command {
 	var asJSON bool
-	cmd := newCommand("verify DIR [--json]", "compare the jobs of all members", `Compare the queues in the members' memory: all jobs with their bodies, states and tubes, pauses,
+	cmd := cliutil.NewCommand("verify DIR [--json]", "compare the jobs of all members", `Compare the queues in the members' memory: all jobs with their bodies, states and tubes, pauses,
 and run-time policies. DIR is the directory of a member. Clients are served during the
 comparison. Jobs that change during the comparison are not compared; the command shows their
-number. The exit code is 1 if a member differs or was unreachable.
-`, "  beanpole cluster verify /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
+number. The exit code is 1 if a member differs or was unreachable.`, "  beanpole cluster verify /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
 		d, err := open(args[0])
 		if err != nil {
 			return err

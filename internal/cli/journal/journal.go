@@ -23,11 +23,6 @@ const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   beanpole journal rewrite`
 
-// exits is the end of each command's help.
-const exits = `
-Exit codes: 0 success, 1 the journal is damaged or another failure, 5 wrong command line, 10
-the directory is unusable.`
-
 // New returns the command journal.
 func New() *cobra.Command {
 	return cliutil.Group(&cobra.Command{
@@ -41,7 +36,7 @@ func New() *cobra.Command {
 // newCommand returns a command about the journal in the directory given as its first
 // argument. The directory is checked before the command runs.
 func newCommand(use, short, long, example, args string, run func(w io.Writer, args []string) error) *cobra.Command {
-	return cliutil.NewCommand(use, short, long+"\n"+exits, example, args, func(cmd *cobra.Command, args []string) error {
+	return cliutil.NewCommand(use, short, long, example, args, func(cmd *cobra.Command, args []string) error {
 		if err := checkDirectory(args[0]); err != nil {
 			return err
 		}

@@ -13,7 +13,10 @@ const completionTimeout = time.Second
 
 // completeTubes completes names of tubes, which it requests from the server.
 func (s *session) completeTubes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := s.forShell(cmd)
+	if !cmd.Flags().Changed("server-timeout") {
+		s.Server.Timeout = completionTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.Server.Timeout)
 	defer cancel()
 	if s.Connect(ctx) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -21,12 +24,4 @@ func (s *session) completeTubes(cmd *cobra.Command, args []string, _ string) ([]
 	defer s.Conn.Close()
 	names, _ := s.Conn.ListTubes(ctx) // empty if the server does not answer in time
 	return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(args, n) }), cobra.ShellCompDirectiveNoFileComp
-}
-
-// forShell returns a context that ends before a user at a shell loses patience.
-func (s *session) forShell(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	if !cmd.Flags().Changed("server-timeout") {
-		s.Server.Timeout = completionTimeout
-	}
-	return context.WithTimeout(context.Background(), s.Server.Timeout)
 }

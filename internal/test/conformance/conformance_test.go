@@ -8,14 +8,16 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
-	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
 var (
 	serverPath = flag.String("server", "", "play the transcripts against this program instead of building cmd/beanpole")
 )
 
-func TestMain(m *testing.M) { os.Exit(exectest.Main(parallel.M{M: m, Most: 32})) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "32") // most tests wait; the command line overrides it
+	os.Exit(exectest.Main(m))
+}
 
 // TestBeanpole runs all transcripts against our binary.
 func TestBeanpole(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/netns"
-	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -231,4 +230,7 @@ func (c *group) life(args []string, faults []fault, kill bool) {
 	}
 }
 
-func TestMain(m *testing.M) { os.Exit(exectest.Main(parallel.M{M: m, Most: 8})) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // most tests wait; the command line overrides it
+	os.Exit(exectest.Main(m))
+}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
-	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
 var (
@@ -135,4 +134,7 @@ func background(t *testing.T, all io.Writer, program string, args ...string) *ex
 	return p
 }
 
-func TestMain(m *testing.M) { os.Exit(exectest.Main(parallel.M{M: m, Most: 8})) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // most tests wait; the command line overrides it
+	os.Exit(exectest.Main(m))
+}
