@@ -45,10 +45,8 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	if time.Since(t.since)+pause > c.opt.Reconnect {
 		return err
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 		return nil
 	case <-ctx.Done():
 		return errors.Join(context.Cause(ctx), err)

@@ -31,11 +31,10 @@ type heartbeat struct {
 // killGrace later, it calls discard once. A negative timeout means no limit.
 func (k *heartbeat) start(ctx context.Context, timeout time.Duration) {
 	k.quit, k.done = make(chan struct{}), make(chan struct{})
-	first := ttrProbeDelay
+	first, began := ttrProbeDelay, time.Now()
 	if f := k.job.job.Facts; f != nil {
 		first = f.TTR / 3
 	}
-	began := time.Now()
 	begin := first
 	if timeout >= 0 {
 		begin = min(first, timeout)
@@ -46,7 +45,7 @@ func (k *heartbeat) start(ctx context.Context, timeout time.Duration) {
 		if timeout >= 0 {
 			limit = time.After(timeout - time.Since(began))
 		}
-		k.run(ctx, first-begin, limit)
+		k.run(ctx, first, time.After(first-begin), limit)
 	})
 }
 
@@ -61,16 +60,10 @@ func (k *heartbeat) stop() (gone bool) {
 	return k.gone
 }
 
-// run touches the job, first after wait, until stop is called or the job is lost or given
+// run touches the job, first after touch, until stop is called or the job is lost or given
 // up.
-func (k *heartbeat) run(ctx context.Context, wait time.Duration, limit <-chan time.Time) {
-	every := ttrProbeDelay // for a server that does not report the time to run
-	known := false
-	if f := k.job.job.Facts; f != nil {
-		every, known = f.TTR/3, true
-	}
-	touch := time.After(wait)
-	timedOut := false
+func (k *heartbeat) run(ctx context.Context, every time.Duration, touch, limit <-chan time.Time) {
+	known, timedOut := k.job.job.Facts != nil, false
 	for {
 		select {
 		case <-k.quit:

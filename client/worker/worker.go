@@ -204,12 +204,10 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // ended waits up to d for done to be closed, and reports whether it was closed.
 func ended(done <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-done:
 		return true
-	case <-t.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -167,9 +167,7 @@ func (p *poller[S, P]) Wait(timeout time.Duration) []epoll.Event {
 	}
 	var over <-chan time.Time
 	if timeout > 0 {
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(timeout)
 	}
 	for {
 		if events, woken := p.look(); len(events) > 0 || woken || timeout == 0 {

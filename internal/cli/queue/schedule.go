@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
-	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // newSchedule returns the command schedule.
@@ -88,7 +86,7 @@ func newScheduleSet() *cobra.Command {
 replaces the whole definition, and prints the next runs.
 
 `
-	settings, file := make(map[string]*string), ""
+	settings := make(map[string]*string)
 	cmd, _ := newSubcommand("set", "NAME [BODY]", "set a schedule", more,
 		"  beanpole schedule set nightly --cron '30 3 * * *' --timezone Europe/Berlin --tube reports '{\"day\":\"{time}\"}'\n  beanpole schedule set poll --every 5m --tube feeds --overlap skip", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 			in := admin.SetSchedule{OfSchedule: admin.OfSchedule{Name: args[0]}, Settings: make(map[string]string)}
@@ -97,17 +95,8 @@ replaces the whole definition, and prints the next runs.
 					in.Settings[name] = *value
 				}
 			}
-			switch {
-			case len(args) > 1 && file != "":
-				return exit.UsageError("give either a body or --body-file")
-			case len(args) > 1:
+			if len(args) > 1 {
 				in.Settings["body"] = args[1]
-			case file != "":
-				body, err := os.ReadFile(file)
-				if err != nil {
-					return err
-				}
-				in.Settings["body"] = string(body)
 			}
 			done, err := a.SetSchedule(ctx, &in)
 			if err != nil {
@@ -118,7 +107,6 @@ replaces the whole definition, and prints the next runs.
 	for _, f := range scheduleFlags {
 		settings[f[0]] = cmd.Flags().String(f[0], "", f[1])
 	}
-	cmd.Flags().StringVar(&file, "body-file", "", "read the body from `FILE`")
 	return cmd
 }
 

@@ -70,8 +70,7 @@ func (s *stream) close() {
 
 // fill waits until at least n bytes are buffered.
 func (s *stream) fill(n int, within time.Duration) error {
-	timer := time.NewTimer(within)
-	defer timer.Stop()
+	over := time.After(within)
 	for len(s.buf) < n {
 		select {
 		case chunk, ok := <-s.in:
@@ -80,7 +79,7 @@ func (s *stream) fill(n int, within time.Duration) error {
 			}
 			s.buf = append(s.buf, chunk...)
 			s.pending = false
-		case <-timer.C:
+		case <-over:
 			return errNothing
 		}
 	}
