@@ -132,7 +132,6 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 	if err := r.permittedOn(manageNamed, "every tube that "+pattern+" matches", pattern); err != nil {
 		return p, err
 	}
-	var settled engine.SettledPolicy
 	err = r.turn(func(e *engine.Engine, _ int64) error {
 		if _, err := policiesOf(e); err != nil {
 			return err
@@ -153,7 +152,6 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 		} else if o != engine.OK {
 			return outcomeProblem(o)
 		}
-		settled = e.BeginSettled()
 		set, _ := policiesOf(e)
 		p = r.policyOf(&policy.Rule{Pattern: pattern})
 		if rule := set.Runtime(pattern); rule != nil {
@@ -166,7 +164,7 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 		return p, err
 	}
 	return p, r.turns(func(e *engine.Engine, _ int64) (more bool, err error) {
-		done, o := e.Settled(&settled)
+		done, o := e.Settled()
 		if o != engine.OK {
 			return false, problemf(http.StatusInsufficientStorage, "the policy is set, but the journal has no space to record the attempts of jobs that are reserved now: free space and set it again")
 		}

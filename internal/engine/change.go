@@ -97,29 +97,21 @@ func (e *Engine) setNamed(kind ChangeKind, name, text string) Outcome {
 }
 
 func (e *Engine) storeNamed(kind ChangeKind, name, text string) {
-	all := &e.schedules.set
-	switch kind {
-	case PolicySet:
+	if kind == PolicySet {
 		e.policies.put(name, text)
-		return
-	case ScheduleMark:
-		all = &e.schedules.marks
-	}
-	if *all == nil {
-		*all = make(map[string]string)
-	}
-	if (*all)[name] = text; text == "" {
-		delete(*all, name)
+	} else {
+		e.schedules.store(kind, name, text)
 	}
 }
 
 // restoreNamed applies a logged change of a name.
 func (e *Engine) restoreNamed(c *Change) {
-	e.storeNamed(c.Kind, strings.Clone(c.Tube), string(c.Body))
+	name := strings.Clone(c.Tube)
+	e.storeNamed(c.Kind, name, string(c.Body))
 	if c.Kind == PolicySet {
 		e.policies.restored = true
 	} else {
-		e.relistSchedules()
+		e.schedules.restored(e.now, name)
 	}
 }
 
@@ -127,9 +119,14 @@ func (e *Engine) restoreNamed(c *Change) {
 // schedules and their marks.
 func (e *Engine) Named() iter.Seq[Change] {
 	return func(yield func(Change) bool) {
-		for i, all := range []map[string]string{e.policies.set, e.schedules.set, e.schedules.marks} {
-			for _, name := range slices.Sorted(maps.Keys(all)) {
-				if !yield(named(PolicySet+ChangeKind(i), name, all[name])) {
+		for _, pattern := range slices.Sorted(maps.Keys(e.policies.set)) {
+			if !yield(named(PolicySet, pattern, e.policies.set[pattern])) {
+				return
+			}
+		}
+		for _, d := range e.schedules.list {
+			for _, c := range [...]Change{named(ScheduleSet, d.Name, d.set), named(ScheduleMark, d.Name, d.Mark.text())} {
+				if c.BodyLen > 0 && !yield(c) {
 					return
 				}
 			}

@@ -139,7 +139,7 @@ func New(opt Options) *Engine {
 	}
 	e.claiming = opt.Claims
 	e.policies.configure(opt.Policies)
-	e.schedules.configured, e.schedules.stale = opt.Schedules, true
+	e.SetSchedules(opt.Schedules)
 	if opt.Logged {
 		e.slice = maxLoggedSlice
 	}

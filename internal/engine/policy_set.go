@@ -38,33 +38,31 @@ type policies struct {
 }
 
 // A pass visits all places in order, a slice in each turn. A change during a round is
-// served by the next round, so that repeated changes do not keep the pass from any place.
+// served by another round, so that repeated changes do not keep the pass from any place.
 type pass struct {
-	at      int    // the next place
-	wanted  uint64 // number of changes
-	serving uint64 // number of changes before the current round
-	served  uint64 // number of changes before the last complete round
+	at     int // the next place
+	rounds int // number of rounds to complete: the current round and at most another
 }
 
-// begin requests a round.
-func (p *pass) begin() { p.wanted++ }
+// begin requests a round that starts now or later.
+func (p *pass) begin() {
+	if p.rounds = 1; p.at > 0 {
+		p.rounds = 2
+	}
+}
 
 // end drops all requests.
-func (p *pass) end() { p.serving, p.served = p.wanted, p.wanted }
+func (p *pass) end() { *p = pass{} }
 
-func (p *pass) underway() bool { return p.served < p.wanted }
+func (p *pass) underway() bool { return p.rounds > 0 }
 
-// more reports whether places are left, and starts a round if necessary. n is the current
-// number of places.
+// more reports whether places are left. n is the current number of places.
 func (p *pass) more(n int) bool {
-	for p.underway() {
-		if p.serving == p.served {
-			p.at, p.serving = 0, p.wanted
-		}
+	for ; p.rounds > 0; p.rounds-- {
 		if p.at < n {
 			return true
 		}
-		p.served = p.serving
+		p.at = 0
 	}
 	return false
 }
@@ -148,29 +146,14 @@ func (e *Engine) NumPoliciesSet() int { return len(e.policies.set) }
 // SetPolicyOf returns the run-time settings of a pattern, or an empty string.
 func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.policies.set[pattern] }
 
-// A SettledPolicy tracks a policy that SetPolicy has set until it is in force: first all
-// tubes get the policy, then the attempts of their jobs are logged.
-type SettledPolicy struct {
-	tubes, jobs uint64 // rounds to wait for; see pass.wanted. jobs is zero until the tubes have the policy
-}
-
-// BeginSettled returns the progress of the last SetPolicy.
-func (e *Engine) BeginSettled() SettledPolicy { return SettledPolicy{tubes: e.policies.pass.wanted} }
-
-// Settled reports whether all tubes have the policy and the log contains the earlier
-// attempts of their jobs. Later changes do not delay it. The outcome is not OK if the Log
-// refused an attempt.
-func (e *Engine) Settled(s *SettledPolicy) (done bool, o Outcome) {
-	if e.policies.pass.served < s.tubes {
+// Settled reports whether all tubes have their current policies and the log contains the
+// earlier attempts of their jobs. The outcome is not OK if the Log refused an attempt. A
+// later SetPolicy delays it.
+func (e *Engine) Settled() (done bool, o Outcome) {
+	switch {
+	case e.outdated():
 		return false, OK
-	}
-	if s.jobs == 0 {
-		s.jobs = e.jobPass.wanted
-	}
-	if e.jobPass.served < s.jobs {
-		return false, OK
-	}
-	if e.jobPass.refused {
+	case e.jobPass.refused:
 		return true, OutOfMemory
 	}
 	return true, OK

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -66,17 +66,13 @@ type Mark struct {
 
 // schedules contains the schedules of an engine.
 type schedules struct {
-	configured map[string]string // configured definitions, by name
-	set        map[string]string // definitions set at run time, by name
-	marks      map[string]string
-	stale      bool // list is outdated: a definition or mark was restored, or configured has changed
-
-	list   []*scheduled // by name
-	cursor int          // index in list of the schedule to run next
-	due    int64        // time of the next RunSchedules, on the engine's clock
-	wall   int64        // wall-clock time of the last RunSchedules
-	counts ScheduleCounts
-	firing struct{ name, mark string } // the schedule and the mark of the put in progress; empty if no schedule puts a job
+	configured map[string]string // see SetSchedules
+	list       []*scheduled      // by name
+	cursor     int               // index in list of the schedule that ran last
+	due        int64             // time of the next RunSchedules, on the engine's clock
+	wall       int64             // wall-clock time of the last RunSchedules
+	counts     ScheduleCounts
+	firing     struct{ name, mark string } // the schedule and the mark of the put in progress; empty if no schedule puts a job
 }
 
 // ScheduleCounts contains numbers of runs since the engine was created. Refused is a
@@ -85,28 +81,70 @@ type ScheduleCounts struct{ Runs, Missed, Skipped, Refused uint64 }
 
 // scheduled is a schedule, or the mark of a schedule that no longer exists.
 type scheduled struct {
-	ScheduleStatus           // Schedules completes it
-	def            *Schedule // nil until compiled
-	next           int64     // seconds since 1970
+	ScheduleStatus            // Schedules completes it
+	configured, set string    // definitions in the configuration, and set at run time; Text is the effective one
+	def             *Schedule // nil until compiled
+	next            int64     // seconds since 1970
 }
 
 // SetSchedules replaces the configured definitions, by name. Definitions that were set at
 // run time take precedence.
 func (e *Engine) SetSchedules(configured map[string]string) {
-	e.schedules.configured = configured
-	e.relistSchedules()
+	s := &e.schedules
+	s.configured, s.due = configured, e.now
+	for name := range configured {
+		s.entry(name)
+	}
+	for _, d := range s.list {
+		d.define(configured[d.Name], d.set)
+	}
 }
 
-// relistSchedules makes the next RunSchedules examine all schedules.
-func (e *Engine) relistSchedules() {
-	s := &e.schedules
-	s.stale, s.due = true, e.now
+// entry returns the entry of a name, and creates it if necessary.
+func (s *schedules) entry(name string) *scheduled {
+	i, found := slices.BinarySearchFunc(s.list, name, compareName)
+	if !found {
+		s.list = slices.Insert(s.list, i, &scheduled{ScheduleStatus: ScheduleStatus{Name: name}})
+	}
+	return s.list[i]
+}
+
+func compareName(d *scheduled, name string) int { return strings.Compare(d.Name, name) }
+
+// define replaces the definitions.
+func (d *scheduled) define(configured, set string) {
+	d.configured, d.set, d.Runtime = configured, set, set != ""
+	if text := cmp.Or(set, configured); text != d.Text {
+		d.Text, d.def, d.Unreadable, d.Refusal, d.next = text, nil, false, OK, 0
+	}
+}
+
+// isGone reports whether nothing is left of a schedule.
+func (d *scheduled) isGone() bool { return d.Text == "" && d.Mark == Mark{} }
+
+// store stores the text of a ScheduleSet or ScheduleMark.
+func (s *schedules) store(kind ChangeKind, name, text string) {
+	d := s.entry(name)
+	if kind == ScheduleSet {
+		d.define(d.configured, text)
+		return
+	}
+	d.Mark = Mark{}
+	_ = json.Unmarshal([]byte(text), &d.Mark) // the text is empty if the mark is removed
+}
+
+// restored completes the store of a change from the log.
+func (s *schedules) restored(now int64, name string) {
+	d := s.entry(name)
+	if d.next, s.due = 0, now; d.isGone() {
+		s.list = slices.DeleteFunc(s.list, (*scheduled).isGone)
+	}
 }
 
 // nextSchedules returns the time of the next RunSchedules, or Never.
 func (e *Engine) nextSchedules() int64 {
 	s := &e.schedules
-	if e.opt.CompileSchedule == nil || len(s.configured)+len(s.set)+len(s.marks) == 0 {
+	if e.opt.CompileSchedule == nil || len(s.list) == 0 {
 		return Never
 	}
 	return s.due
@@ -119,10 +157,6 @@ func (e *Engine) SchedulesDue(now int64) bool { return e.nextSchedules() <= now 
 // 1970. Like Tick it leaves the rest of many runs to the next turns.
 func (e *Engine) RunSchedules(now, wall int64) {
 	s := &e.schedules
-	if s.stale {
-		s.relist()
-		e.turnWork += len(s.list)
-	}
 	e.turnWork += len(s.list) / stepsPerUnit
 	if wall < s.wall { // the clock was set back
 		for _, d := range s.list {
@@ -144,47 +178,18 @@ func (e *Engine) RunSchedules(now, wall int64) {
 		}
 		next = min(next, s.list[s.cursor].next)
 	}
-	s.list = slices.DeleteFunc(s.list, func(d *scheduled) bool { return d.Text == "" && d.next == NeverRuns })
+	s.list = slices.DeleteFunc(s.list, (*scheduled).isGone)
 	if s.due = now + scheduleRecheck; next < at+scheduleRecheck/second {
 		s.due = now + next*second - wall
 	}
 }
-
-// relist lists all definitions, and the marks without a definition.
-func (s *schedules) relist() {
-	names := make(map[string]bool)
-	for _, all := range []map[string]string{s.configured, s.set, s.marks} {
-		for name := range all {
-			names[name] = true
-		}
-	}
-	before := s.list
-	s.list, s.stale, s.cursor = nil, false, 0
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		d := &scheduled{ScheduleStatus: ScheduleStatus{Name: name, Text: s.configured[name]}}
-		if text := s.set[name]; text != "" {
-			d.Text, d.Runtime = text, true
-		}
-		_ = json.Unmarshal([]byte(s.marks[name]), &d.Mark) // without a mark, Mark stays zero
-		if i, found := slices.BinarySearchFunc(before, name, compareName); found && before[i].Text == d.Text {
-			was := before[i]
-			d.def, d.Unreadable, d.Refusal = was.def, was.Unreadable, was.Refusal
-			if d.Mark == was.Mark {
-				d.next = was.next
-			}
-		}
-		s.list = append(s.list, d)
-	}
-}
-
-func compareName(d *scheduled, name string) int { return strings.Compare(d.Name, name) }
 
 // runSchedule executes the next due run of a schedule, if any, and sets the time at which
 // it must be called again.
 func (e *Engine) runSchedule(now, at int64, d *scheduled) {
 	e.turnWork += scheduleWork
 	if d.Text == "" {
-		if d.next = NeverRuns; e.mark(d, Mark{}) != OK {
+		if d.next = NeverRuns; !d.isGone() && e.mark(d, Mark{}) != OK {
 			d.next = at + scheduleRetry
 		}
 		return
@@ -285,12 +290,11 @@ func (e *Engine) fire(now int64, d *scheduled, run int64, m Mark) (id uint64, o 
 	s.firing.name, s.firing.mark = d.Name, m.text()
 	body := d.def.Body(run)
 	id, o = e.PutInto(now, []byte(d.def.Tube), d.def.Spec, body)
-	mark := s.firing.mark
 	s.firing.name, s.firing.mark = "", ""
 	e.turnLogged += len(body)
 	switch o {
 	case OK:
-		d.Mark, s.marks[d.Name] = m, mark
+		d.Mark = m
 	case Duplicate: // the existing job counts as the job of this run, even if a crash repeats the run
 		m.Job = id
 		o = e.mark(d, m)
@@ -311,24 +315,18 @@ func (m *Mark) text() string {
 
 // mark makes a mark durable that no put contains.
 func (e *Engine) mark(d *scheduled, m Mark) Outcome {
-	o := e.setNamed(ScheduleMark, d.Name, m.text())
-	if o == OK {
-		d.Mark = m
-	}
-	return o
+	return e.setNamed(ScheduleMark, d.Name, m.text())
 }
 
 // SetSchedule sets or replaces the definition of a schedule; an empty text removes it.
 // The caller must have checked the text. The outcome is TooBig if there are already
 // MaxSchedules schedules.
 func (e *Engine) SetSchedule(name, text string) Outcome {
-	s := &e.schedules
-	if _, there := s.set[name]; !there && text != "" && len(s.set)+len(s.configured) >= MaxSchedules {
+	if text != "" && e.scheduleNamed(name) == nil && len(e.Schedules()) >= MaxSchedules {
 		return TooBig
 	}
-	o := e.setNamed(ScheduleSet, name, text)
-	e.relistSchedules()
-	return o
+	e.schedules.due = e.now
+	return e.setNamed(ScheduleSet, name, text)
 }
 
 // PauseSchedule starts or ends the pause of a schedule. wall is the time in ns since
@@ -365,13 +363,9 @@ func (e *Engine) RunSchedule(now, wall int64, name string) (id uint64, o Outcome
 
 // scheduleNamed returns a schedule that has a definition, or nil.
 func (e *Engine) scheduleNamed(name string) *scheduled {
-	s := &e.schedules
-	if s.stale {
-		s.relist()
-		s.due = e.now
-	}
-	if i, found := slices.BinarySearchFunc(s.list, name, compareName); found && s.list[i].Text != "" {
-		return s.list[i]
+	list := e.schedules.list
+	if i, found := slices.BinarySearchFunc(list, name, compareName); found && list[i].Text != "" {
+		return list[i]
 	}
 	return nil
 }
@@ -389,7 +383,6 @@ type ScheduleStatus struct {
 
 // Schedules returns all schedules, by name.
 func (e *Engine) Schedules() (all []ScheduleStatus) {
-	e.scheduleNamed("") // updates the list
 	for _, d := range e.schedules.list {
 		if d.Text == "" {
 			continue

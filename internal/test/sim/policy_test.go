@@ -205,13 +205,11 @@ func livesOnceLate(t *testing.T, name string, seed uint64, hasty bool) (twice in
 	if w.rng.IntN(2) == 0 {
 		time.Sleep(2 * time.Second) // some reservations time out
 	}
-	var settled engine.SettledPolicy
 	call(func(e *engine.Engine, _ int64) {
 		e.SetPolicy([]string{"*", engine.DefaultTube}[seed%2], "once")
-		settled = e.BeginSettled()
 	})
 	for done := hasty; !done; {
-		call(func(e *engine.Engine, _ int64) { done, _ = e.Settled(&settled) })
+		call(func(e *engine.Engine, _ int64) { done, _ = e.Settled() })
 	}
 	if w.rng.IntN(2) == 0 {
 		w.kill()
