@@ -38,11 +38,11 @@ type Config struct {
 type Set struct {
 	file, runtime layer
 
-	mu  sync.Mutex
-	all map[string]*engine.Policy // by the rules that apply; at most maxShared
+	mu     sync.Mutex
+	shared map[engine.Policy]*engine.Policy // at most maxShared
 }
 
-// maxShared is the maximum number of policies that a Set caches for tubes to share.
+// maxShared is the maximum number of policies that a Set keeps for tubes to share.
 // Overlapping patterns can produce many combinations of settings.
 const maxShared = 10_000
 
@@ -78,7 +78,7 @@ func (r *Rule) Settings() map[string]string {
 
 // New returns the set of configured policies.
 func New(configs []Config) (*Set, error) {
-	s := &Set{all: make(map[string]*engine.Policy)}
+	s := &Set{shared: make(map[engine.Policy]*engine.Policy)}
 	for i, c := range configs {
 		if err := s.add(i+1, c); err != nil {
 			return nil, fmt.Errorf("policy %d: %w", i+1, err)
@@ -172,18 +172,20 @@ func (l layer) without(pattern string) layer {
 	return layer{l.globs, slices.DeleteFunc(slices.Clone(l.exact), is)}
 }
 
-// about calls f for each rule that applies to a tube, most specific last. place
-// identifies the rule.
-func (l *layer) about(tube string, f func(place int, r *Rule)) {
-	for i, r := range l.globs {
-		if strings.HasPrefix(tube, r.prefix) && access.Match(r.Pattern[len(r.prefix):], tube[len(r.prefix):]) {
-			f(2*i, r)
+// about returns the rules that apply to a tube, most specific last.
+func (s *Set) about(tube string) (rules []*Rule) {
+	for _, l := range []*layer{&s.file, &s.runtime} {
+		for _, r := range l.globs {
+			if strings.HasPrefix(tube, r.prefix) && access.Match(r.Pattern[len(r.prefix):], tube[len(r.prefix):]) {
+				rules = append(rules, r)
+			}
+		}
+		at, _ := slices.BinarySearchFunc(l.exact, tube, func(r *Rule, tube string) int { return strings.Compare(r.Pattern, tube) })
+		for ; at < len(l.exact) && l.exact[at].Pattern == tube; at++ {
+			rules = append(rules, l.exact[at])
 		}
 	}
-	at, _ := slices.BinarySearchFunc(l.exact, tube, func(r *Rule, tube string) int { return strings.Compare(r.Pattern, tube) })
-	for ; at < len(l.exact) && l.exact[at].Pattern == tube; at++ {
-		f(2*at+1, l.exact[at])
-	}
+	return rules
 }
 
 // Rules returns all rules: first those of the file, then those set at run time. Patterns
@@ -192,29 +194,32 @@ func (s *Set) Rules() []*Rule {
 	return slices.Concat(s.file.globs, s.file.exact, s.runtime.globs, s.runtime.exact)
 }
 
-// Of implements [engine.Policies]. Tubes with the same rules usually share a policy.
+// Of implements [engine.Policies]. Tubes with the same settings usually share a policy.
 func (s *Set) Of(tube string) *engine.Policy {
-	var key []byte
-	for n, l := range []*layer{&s.file, &s.runtime} {
-		l.about(tube, func(place int, _ *Rule) { key = append(key, byte(n), byte(place), byte(place>>8), byte(place>>16)) })
-	}
-	if key == nil {
+	rules := s.about(tube)
+	if rules == nil {
 		return nil
+	}
+	var p engine.Policy
+	for _, v := range defaults() {
+		v.put(&p, v.value)
+	}
+	for _, r := range rules {
+		for _, g := range r.settings {
+			g.put(&p, g.value)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.all[string(key)]
-	if p == nil {
-		p = new(engine.Policy)
-		for _, v := range s.Explain(tube) {
-			v.Setting.put(p, v.value)
+	shared := s.shared[p]
+	if shared == nil {
+		if len(s.shared) >= maxShared {
+			clear(s.shared)
 		}
-		if len(s.all) >= maxShared {
-			clear(s.all)
-		}
-		s.all[string(key)] = p
+		shared = &p
+		s.shared[p] = shared
 	}
-	return p
+	return shared
 }
 
 // A Value is the value of a setting for a tube, with its source.
@@ -243,17 +248,12 @@ var defaults = sync.OnceValue(func() []Value {
 // Explain returns the value of each setting for a tube.
 func (s *Set) Explain(tube string) []Value {
 	values := slices.Clone(defaults())
-	set := func(_ int, r *Rule) {
+	for _, r := range s.about(tube) {
 		for _, g := range r.settings {
-			for i := range values {
-				if values[i].Setting == g.Setting {
-					values[i] = Value{g.Setting, g.text, r, g.value}
-				}
-			}
+			i := slices.IndexFunc(values, func(v Value) bool { return v.Setting == g.Setting })
+			values[i] = Value{g.Setting, g.text, r, g.value}
 		}
 	}
-	s.file.about(tube, set)
-	s.runtime.about(tube, set)
 	return values
 }
 

@@ -243,23 +243,26 @@ func TestPaused(t *testing.T) {
 // Each combination of overlapping patterns has its own policy. A Set keeps a bounded
 // number of them.
 func TestPoliciesKept(t *testing.T) {
-	configs := make([]Config, 15)
-	for i := range configs {
-		configs[i] = Config{[]string{fmt.Sprintf("u*%c*", 'a'+i)}, values{"max-attempts": int64(i + 1)}}
+	settings := []string{"max-attempts", "max-timeouts", "max-releases", "retry-delay", "retry-factor", "retry-max", "retry-jitter",
+		"snooze", "ttl", "keep-buried", "max-reserved", "rate", "burst", "paused"}
+	configs := make([]Config, len(settings))
+	for i, name := range settings {
+		configs[i] = Config{[]string{fmt.Sprintf("u*%c*", 'a'+i)}, values{name: "1"}}
 	}
+	configs[13].Settings["paused"] = "yes"
 	s := set(t, configs...)
 	most := 0
 	for n := range 1 << len(configs) {
-		tube, last := []byte("u"), 0
+		tube := []byte("u")
 		for i := range configs {
 			if n>>i&1 != 0 {
-				tube, last = append(tube, 'a'+byte(i)), i+1
+				tube = append(tube, 'a'+byte(i))
 			}
 		}
-		if p := s.Of(string(tube)); (p == nil) != (last == 0) || p != nil && p.MaxAttempts != uint32(last) {
+		if p := s.Of(string(tube)); (p == nil) != (n == 0) || p != nil && p.MaxAttempts != uint32(n%2) {
 			t.Fatalf("the policy of %s is %+v", tube, p)
 		}
-		most = max(most, len(s.all))
+		most = max(most, len(s.shared))
 	}
 	if most > maxShared || most < maxShared/2 {
 		t.Errorf("%d policies were kept", most)

@@ -84,7 +84,7 @@ func edited(name, text string, now time.Time) (string, error) {
 
 // With implements [engine.Policies].
 func (s *Set) With(pattern, text string) engine.Policies {
-	with := &Set{file: s.file, runtime: s.runtime.without(pattern), all: make(map[string]*engine.Policy)}
+	with := &Set{file: s.file, runtime: s.runtime.without(pattern), shared: make(map[engine.Policy]*engine.Policy)}
 	if text == "" {
 		return with
 	}
