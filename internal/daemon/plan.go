@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -40,20 +41,13 @@ type rules struct {
 
 // rulesOf parses the rules and checks the other tables of the configuration file.
 func rulesOf(opt *config.Options) (r rules, err error) {
-	if r.access, err = opt.Policy(); err != nil {
-		return r, err
-	}
-	if r.limits, err = opt.QueueLimits(); err != nil {
-		return r, err
-	}
-	if r.policies, err = opt.TubePolicies(); err != nil {
-		return r, err
-	}
-	if r.schedules, err = opt.Schedules(); err != nil {
-		return r, err
-	}
-	_, err = opt.OtherServers()
-	return r, err
+	var errs [5]error
+	r.access, errs[0] = opt.Policy()
+	r.limits, errs[1] = opt.QueueLimits()
+	r.policies, errs[2] = opt.TubePolicies()
+	r.schedules, errs[3] = opt.Schedules()
+	_, errs[4] = opt.OtherServers()
+	return r, cmp.Or(errs[:]...)
 }
 
 // newPlan returns the plan for s, or an error if a server could not start with these

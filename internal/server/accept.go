@@ -21,9 +21,6 @@ import (
 // other listeners. The first listener determines the poller of the loops: if it is not a
 // kernel socket, loops can wait only for streams.
 func (s *Server) Serve(l net.Listener, t ListenOptions) error {
-	if s.access.Enabled() || t.TLS != nil || len(t.Networks) > 0 {
-		s.restricted.Store(true)
-	}
 	if !s.addListener(l) {
 		l.Close()
 		return nil

@@ -156,11 +156,10 @@ type Server struct {
 	shared conversation.Shared
 	access *access.Control
 
-	restricted atomic.Bool     // at least one listener restricts its clients
-	running    context.Context // canceled by Shutdown with mu locked
-	stopping   context.CancelFunc
-	aborting   context.Context // canceled when Shutdown's context ends
-	abort      context.CancelFunc
+	running  context.Context // canceled by Shutdown with mu locked
+	stopping context.CancelFunc
+	aborting context.Context // canceled when Shutdown's context ends
+	abort    context.CancelFunc
 
 	gathered      chan struct{}                    // receives a token when arrivals have changed
 	resumed       atomic.Int64                     // number of resumed clients

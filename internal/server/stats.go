@@ -106,10 +106,8 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	count("closed-for-memory", s.evicted.Load())
 	count("max-connections", uint64(s.opt.MaxConns))
 	count("processors", uint64(runtime.GOMAXPROCS(0)))
-	if s.restricted.Load() {
-		count("refused-connections", s.refusedConnections.Load())
-		count("refused-commands", s.refusedCommands.Load())
-	}
+	count("refused-connections", s.refusedConnections.Load())
+	count("refused-commands", s.refusedCommands.Load())
 	refused := e.Refusals()
 	count("refused-by-max-memory", refused[engine.MemoryLimit])
 	count("refused-by-tube-limit", refused[engine.TubeJobsLimit]+refused[engine.TubeBytesLimit])
