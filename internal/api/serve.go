@@ -60,6 +60,17 @@ func (r *request) identified(h *http.Request) (out any, err error) {
 		r.api.opt.Server.Refused(r.caller.Address, "", r.op.ID+" without a valid token")
 		return nil, Unknown(h, &r.api.guesses)
 	}
+	buffered := r.api.maxJSON() // maximum size in memory, which counts toward no limit
+	if h.ContentLength >= 0 {
+		buffered = min(buffered, h.ContentLength)
+	}
+	if buffered > maxTaskBytes {
+		end, err := r.beginScan(anUpload)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	}
 	return r.run()
 }
 

@@ -15,7 +15,7 @@ type throttle struct {
 	inTurns gate // requests that take several turns
 	bodies  gate // requests that search bodies
 
-	scans [2]gate // by scanKind
+	scans [3]gate // by scanKind
 
 	mu  sync.Mutex
 	own map[scanner]gate // for the scans of each client
@@ -33,6 +33,7 @@ type scanKind uint8
 const (
 	aPage    scanKind = iota // lasts until a page is complete
 	anExport                 // lasts as long as the client reads
+	anUpload                 // a large request: lasts as long as the client sends
 )
 
 const (
@@ -52,7 +53,7 @@ const (
 
 func newThrottle() *throttle {
 	return &throttle{inTurns: make(gate, 1), bodies: make(gate, 1), own: make(map[scanner]gate),
-		scans: [2]gate{make(gate, scansOfAKind), make(gate, scansOfAKind)}}
+		scans: [3]gate{make(gate, scansOfAKind), make(gate, scansOfAKind), make(gate, scansOfAKind)}}
 }
 
 // ownGate returns the gate for the scans of a client.
@@ -143,7 +144,7 @@ func (r *request) beginScan(kind scanKind) (end func(), err error) {
 	if r.ctx.Err() != nil {
 		return nil, errGone
 	}
-	return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists or exports are running; retry later").After(scanPatience)
+	return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists, exports or large requests are running; retry later").After(scanPatience)
 }
 
 // A reading is a search of bodies that holds and releases the gate.

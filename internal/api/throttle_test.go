@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -145,6 +146,38 @@ func TestExportsAtOnce(t *testing.T) {
 		all.Wait()
 		if w := ask("10.0.0.3", "/tubes/mail/export", reads); w.Code != 200 || !strings.Contains(w.Body.String(), `"body":"a"`) {
 			t.Errorf("an export after them: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// Two clients at a time can send a large request or a request of unknown size, because
+// the server buffers it.
+func TestLargeRequestsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := startWith(t, Options{}, server.Options{MaxJobSize: maxTaskBytes}, engine.Options{}, broker.Options{})
+		put := func(client string, length int64, body io.Reader) int {
+			w, h := httptest.NewRecorder(), newRequest("POST", "/tubes/mail/jobs", "{}")
+			h.RemoteAddr, h.ContentLength, h.Body = client+":1", length, io.NopCloser(body)
+			r.ServeHTTP(w, h)
+			return w.Code
+		}
+		const job = `{"body":"a"}`
+		first, ends := io.Pipe()
+		second, endsToo := io.Pipe()
+		var all sync.WaitGroup
+		all.Go(func() { put("10.0.0.1", maxTaskBytes+1, first) })
+		all.Go(func() { put("10.0.0.2", -1, second) })
+		synctest.Wait()
+		for length, want := range map[int64]int{int64(len(job)): 201, -1: 503, maxTaskBytes + 1: 503} {
+			if code := put("10.0.0.3", length, strings.NewReader(job)); code != want {
+				t.Errorf("a third put, of %d bytes: %d, want %d", length, code, want)
+			}
+		}
+		ends.Close()
+		endsToo.Close()
+		all.Wait()
+		if code := put("10.0.0.3", -1, strings.NewReader(job)); code != 201 {
+			t.Errorf("a put after them: %d", code)
 		}
 	})
 }

@@ -141,13 +141,12 @@ func (p *Plan) Body(in any, contentType string, length int64, body io.Reader) er
 
 // members reads a single JSON object.
 func members(body io.Reader) (map[string]json.RawMessage, error) {
-	var text json.RawMessage
+	var named map[string]json.RawMessage
 	d := json.NewDecoder(body)
-	if err := d.Decode(&text); err != nil {
+	if err := d.Decode(&named); err != nil {
 		return nil, decodeMistake(err)
 	}
-	var named map[string]json.RawMessage
-	if err := json.Unmarshal(text, &named); err != nil || named == nil {
+	if named == nil {
 		return nil, errNoObject
 	}
 	if _, err := d.Token(); err != io.EOF {
