@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,11 @@ const (
 	requestTimeout = 30 * time.Second // time limit for the part of a request that the handler does not read
 	stallTimeout   = 5 * time.Second  // time limit for the next part of a request or reply
 	idleTimeout    = time.Minute      // time limit between two requests
+
+	// maxIdle is the number of open connections beyond which the server closes each
+	// connection after its reply. It is lower than the limits of Listen, so that idle
+	// clients keep no other client from connecting.
+	maxIdle = 16
 
 	headerBytes = 64 << 10
 	chunk       = 16 << 10 // number of bytes that a client must read within stallTimeout
@@ -95,10 +101,22 @@ func Guard(srv *http.Server, requests int, probe func(*http.Request) bool) {
 	srv.MaxHeaderBytes = headerBytes
 	srv.Protocols = new(http.Protocols)
 	srv.Protocols.SetHTTP1(true)
+	var open atomic.Int64
+	srv.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
 	h, all := srv.Handler, running{of: make(map[string]int), most: requests}
 	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		w = &response{w, control}
+		if open.Load() > maxIdle {
+			w.Header().Set("Connection", "close")
+		}
 		if !probe(r) {
 			host, _, _ := net.SplitHostPort(r.RemoteAddr) // empty for a Unix socket
 			if !all.begin(host) {

@@ -17,6 +17,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
+const connections = 256 // maximum number of connections to a site
+
 // A site is a guarded server in a synctest bubble.
 type site struct {
 	t       *testing.T
@@ -30,7 +32,7 @@ func newSite(t *testing.T, requests int, allows func(net.Addr) bool) *site {
 	srv := &http.Server{Handler: http.HandlerFunc(s.serve)}
 	Guard(srv, requests, func(r *http.Request) bool { return r.URL.Path == "/probe" })
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(Listen(s.network, 256, allows)) }()
+	go func() { ended <- srv.Serve(Listen(s.network, connections, allows)) }()
 	t.Cleanup(func() {
 		srv.Close()
 		<-ended
@@ -143,6 +145,24 @@ func TestStuckClients(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Idle clients do not take the connections of new clients.
+func TestIdleClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 64, everyone)
+		idle := 0
+		for range 2 * connections {
+			nc := s.dial(get("/probe"))
+			s.wantStatus(nc, 200)
+			if !closed(nc) {
+				idle++
+			}
+		}
+		if idle != maxIdle {
+			t.Errorf("%d connections are idle, want %d", idle, maxIdle)
+		}
+	})
 }
 
 // At the limit of concurrent requests, probes are served, and other requests get 503.
