@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -38,7 +39,7 @@ func (r *reloader) reload() {
 	r.level.Set(s.Options.LogLevel())
 	r.serverInfo.latest.Store(s)
 	r.log.Info("the configuration was read again")
-	for _, warning := range r.security.certificateWarnings() {
+	for _, warning := range certificateWarnings(r.security.expiries(), time.Now()) { // expiries logs failures
 		r.log.Warn(warning)
 	}
 	if names := r.needRestart(s); len(names) > 0 {
