@@ -45,7 +45,7 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	// test.
 	for pace := time.NewTicker(100 * time.Millisecond); ; <-pace.C {
 		cmd := exec.CommandContext(ctx, args[1], args[2:]...)
-		cmd.Dir = ts.MkAbs(".")
+		cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		stdout, _ := cmd.Output()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,11 +20,14 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 )
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noRaceSleep) // for commands that run without their own environment
 	flag.Set("test.parallel", "6")   // most tests wait; the command line overrides it
+	adminsocket.System = cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir())
 	testscript.Main(m, map[string]func(){"beanpole": main})
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
@@ -87,9 +86,14 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 func newCommand(ts *testscript.TestScript, program string) *exec.Cmd {
 	// LISTEN_PID must be the process that uses the sockets, so a shell sets it.
 	cmd := exec.Command("sh", "-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=$$; exec "$0" "$@"`, program)
-	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = os.Environ()
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
 	return cmd
+}
+
+// environment returns the environment of a program whose local sockets are in the
+// directory of the script.
+func environment(ts *testscript.TestScript) []string {
+	return append(os.Environ(), "XDG_RUNTIME_DIR="+ts.Getenv("XDG_RUNTIME_DIR"))
 }
 
 // inherit passes sockets to the process as systemd does.
@@ -108,10 +112,6 @@ func (p *process) start(ts *testscript.TestScript, name string, cmd *exec.Cmd, a
 	}
 	ts.Defer(func() {
 		p.Kill() // the process might have exited already
-		for _, m := range addressRE.FindAllStringSubmatch(p.Log.String(), -1) {
-			_, port, _ := net.SplitHostPort(m[1])
-			os.Remove(filepath.Join(adminsocket.System, port+".sock")) // socket file of a killed server
-		}
 		ts.Logf("[log of %s]\n%s", name, &p.Log)
 	})
 	servers(ts)[name] = p

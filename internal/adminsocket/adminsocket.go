@@ -12,8 +12,8 @@ import (
 const DefaultPort = "11380"
 
 // System is the directory of a service's sockets. It is created by the systemd unit, or
-// by a server that root starts.
-const System = "/run/beanpole"
+// by a server that root starts. Only tests change it, before they start servers.
+var System = "/run/beanpole"
 
 // Paths returns the possible paths of a server's socket, in the order in which the server
 // tries them. port is the server's first TCP port, and dir the directory of its journal;

@@ -17,10 +17,13 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon/asynclog"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
+
+func init() { adminsocket.System = os.TempDir() }
 
 func commandLine(t *testing.T, args ...string) config.CommandLine {
 	t.Helper()
