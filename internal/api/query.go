@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,45 +21,59 @@ type search struct {
 	states []engine.State
 	tubes  access.Pattern // nil for all tubes
 	query  *query.Query   // nil if there is no query
-	body   bodyMatch      // nil for all bodies
-	choice [][]option     // one option of each list must match
+	parts  [][]test       // one test of each list must hold
 }
 
-// An option is a search with a single condition.
-type option struct {
-	not bool
-	*search
+// A test is a condition of a search.
+type test struct {
+	not   bool
+	reads bool // whether holds examines the body
+	holds func(j *candidate) bool
+}
+
+// A candidate is a job that a search examines.
+type candidate struct {
+	*scannedJob
+	*reading
+	opened   []byte // decoded body; nil if there is nothing to decode
+	isOpened bool
 }
 
 // isAny reports whether the search matches all jobs of its states.
-func (s *search) isAny() bool { return s.query == nil && s.body == nil }
+func (s *search) isAny() bool { return s.query == nil }
 
 // reads reports whether the search reads bodies.
-func (s *search) reads() bool {
-	return s.body != nil || s.query != nil && len(s.query.Reasons) > 0 || slices.ContainsFunc(s.choice, func(c []option) bool {
-		return slices.ContainsFunc(c, func(o option) bool { return o.reads() })
-	})
+func (s *search) reads() bool { return slices.ContainsFunc(s.parts, readsBody) }
+
+func readsBody(part []test) bool {
+	return slices.ContainsFunc(part, func(t test) bool { return t.reads })
 }
 
 // matches reports whether a job matches.
 func (s *search) matches(j *scannedJob, rd *reading) bool {
-	if s.query != nil && !s.query.Fits(j.State.String(), func(name string) (int64, bool) { return numberOf(name, &j.JobStats) }) || s.tubes != nil && !s.tubes.Matches(j.Tube) {
+	if s.tubes != nil && !s.tubes.Matches(j.Tube) || !slices.Contains(s.states, j.State) {
 		return false
 	}
-	if s.query != nil && len(s.query.Reasons) > 0 {
-		reason := reasonOf(j)
-		for _, pattern := range s.query.Reasons {
-			if reason == "" || !access.Match(pattern, reason) {
-				return false
-			}
-		}
-	}
-	for _, c := range s.choice {
-		if !slices.ContainsFunc(c, func(o option) bool { return o.matches(j, rd) != o.not }) {
+	c := candidate{scannedJob: j, reading: rd}
+	for _, part := range s.parts {
+		if !slices.ContainsFunc(part, func(t test) bool { return t.holds(&c) != t.not }) {
 			return false
 		}
 	}
-	return s.body == nil || s.body(j.body[:min(len(j.body), searchedBytes)], rd)
+	return true
+}
+
+// has reports whether a match accepts the body as stored, or its decoded form, which the
+// console shows.
+func (c *candidate) has(match bodyMatch) bool {
+	body := c.body[:min(len(c.body), searchedBytes)]
+	if match(body, c.reading) {
+		return true
+	}
+	if !c.isOpened {
+		c.opened, c.isOpened = decode.Open(body), true
+	}
+	return c.opened != nil && c.goOn() && match(c.opened, c.reading)
 }
 
 // numberOf returns an attribute of a job, or false if the job lacks it.
@@ -122,56 +135,61 @@ func (s *search) ask(text string) error {
 	if err != nil {
 		return badRequest("q: %v", err)
 	}
-	program := 0
-	err = s.compile(q, &program)
+	s.query, s.tubes = q, q.Tubes
 	if len(q.States) > 0 {
 		s.states = slices.DeleteFunc(slices.Clone(s.states), func(state engine.State) bool { return !slices.Contains(q.States, state.String()) })
 	}
-	return err
-}
-
-// compile sets the conditions of a query. It adds the size of its regular expressions to
-// *program.
-func (s *search) compile(q *query.Query, program *int) error {
-	s.query, s.tubes = q, q.Tubes
-	var bodies []bodyMatch
-	for _, b := range q.Bodies {
-		one, err := partMatch(&b, program)
-		if err != nil {
-			return err
-		}
-		bodies = append(bodies, one)
-	}
-	if len(bodies) > 0 {
-		s.body = eachMatch(bodies)
-	}
-	for _, c := range q.Choices {
-		options := make([]option, len(c))
-		for i, o := range c {
-			options[i] = option{o.Not, new(search)}
-			if err := options[i].compile(o.Query, program); err != nil {
+	program := 0
+	for _, part := range q.Parts {
+		tests := make([]test, len(part))
+		for i := range part {
+			if tests[i], err = testOf(&part[i], &program); err != nil {
 				return err
 			}
 		}
-		s.choice = append(s.choice, options)
+		s.parts = append(s.parts, tests)
 	}
+	slices.SortStableFunc(s.parts, func(a, b []test) int { // tests of bodies come last, because they take long
+		return map[bool]int{true: 1}[readsBody(a)] - map[bool]int{true: 1}[readsBody(b)]
+	})
 	return nil
 }
 
-func partMatch(b *query.Body, program *int) (bodyMatch, error) {
-	switch b.Kind {
+// testOf returns the test for a condition. It adds the size of its regular expression to
+// *program.
+func testOf(c *query.Condition, program *int) (t test, err error) {
+	t = test{not: c.Not, reads: c.Kind >= query.Reason}
+	var match bodyMatch
+	switch c.Kind {
+	case query.Tube:
+		t.holds = func(j *candidate) bool { return access.Pattern(c.Any).Matches(j.Tube) }
+	case query.State:
+		t.holds = func(j *candidate) bool { return slices.Contains(c.Any, j.State.String()) }
+	case query.Number:
+		t.holds = func(j *candidate) bool {
+			n, ok := numberOf(c.Name, &j.JobStats)
+			return ok && query.Compare(n, c.Op, c.N)
+		}
+	case query.Reason:
+		t.holds = func(j *candidate) bool {
+			reason := reasonOf(j.scannedJob)
+			return reason != "" && access.Match(c.Value, reason)
+		}
 	case query.Text:
-		text := []byte(b.Text)
-		return func(body []byte, _ *reading) bool { return bytes.Contains(body, text) }, nil
+		match = func(body []byte, _ *reading) bool { return bytes.Contains(body, []byte(c.Value)) }
 	case query.Regexp:
-		return regexpMatch(b.Text, program)
+		match, err = regexpMatch(c.Value, program)
 	case query.Class:
-		return classMatch(b.Value), nil
+		match = classMatch(c.Value)
 	case query.Pointer:
-		path, err := pathOf(b.Text)
-		return valueMatch(path, 0, b), err
+		match = valueMatch(pathOf(c.Name), 0, c)
+	default:
+		match = valueMatch(strings.Split(c.Name, "."), depthOfPath, c)
 	}
-	return valueMatch(strings.Split(b.Text, "."), depthOfPath, b), nil
+	if match != nil {
+		t.holds = func(j *candidate) bool { return j.has(match) }
+	}
+	return t, err
 }
 
 // classMatch returns a match for bodies that contain a class.
@@ -191,38 +209,17 @@ func classMatch(pattern string) bodyMatch {
 	}
 }
 
-// eachMatch returns a match for bodies that all the given matches accept. Each match
-// examines the body as stored, and its decoded form, which the console shows.
-func eachMatch(all []bodyMatch) bodyMatch {
-	return func(body []byte, rd *reading) bool {
-		var opened []byte
-		looked := false
-		for _, match := range all {
-			if match(body, rd) {
-				continue
-			}
-			if !looked {
-				opened, looked = decode.Open(body), true
-			}
-			if opened == nil || !rd.goOn() || !match(opened, rd) {
-				return false
-			}
-		}
-		return true
-	}
-}
-
 // depthOfPath is the maximum depth at which a path can start in a body.
 const depthOfPath = 12
 
 // valueMatch returns a match for JSON with a value at a path that starts at the given
 // depth or above.
-func valueMatch(path []string, depth int, b *query.Body) bodyMatch {
+func valueMatch(path []string, depth int, c *query.Condition) bodyMatch {
 	must := slices.DeleteFunc(slices.Clone(path), func(name string) bool { return !isPlain(name) || isIndex(name) })
-	if b.Op == "=" && isPlain(b.Value) {
-		must = append(must, b.Value)
+	if c.Op == "=" && isPlain(c.Value) {
+		must = append(must, c.Value)
 	}
-	test := func(value json.RawMessage) bool { return saysValue(value, b) }
+	test := func(value json.RawMessage) bool { return saysValue(value, c) }
 	return func(body []byte, _ *reading) bool {
 		return mayHave(body, must) && json.Valid(body) && hasValue(body, path, depth, test)
 	}
@@ -246,35 +243,32 @@ func hasValue(text json.RawMessage, path []string, depth int, test func(json.Raw
 
 // saysValue reports whether a value, or an element of it if it is an array, meets a
 // condition.
-func saysValue(value json.RawMessage, b *query.Body) bool {
+func saysValue(value json.RawMessage, c *query.Condition) bool {
 	value = bytes.TrimSpace(value)
 	switch {
-	case b.Op == "":
+	case c.Op == "":
 		return true
 	case value[0] == '[':
 		for _, element := range jsonscan.Members(value) {
-			if element = bytes.TrimSpace(element); element[0] != '[' && saysValue(element, b) {
+			if element = bytes.TrimSpace(element); element[0] != '[' && saysValue(element, c) {
 				return true
 			}
 		}
 		return false
-	case b.Op == "=":
-		return saysJSON(value, b.Value)
+	case c.Op == "=":
+		return saysJSON(value, c.Value)
 	}
 	a, err := strconv.ParseFloat(string(value), 64)
-	want, wrong := strconv.ParseFloat(b.Value, 64)
-	return err == nil && wrong == nil && query.Compare(a, b.Op, want)
+	want, wrong := strconv.ParseFloat(c.Value, 64)
+	return err == nil && wrong == nil && query.Compare(a, c.Op, want)
 }
 
 // pathOf parses a JSON pointer (RFC 6901).
-func pathOf(pointer string) ([]string, error) {
-	if pointer != "" && pointer[0] != '/' {
-		return nil, problemf(http.StatusBadRequest, "pointer: want a JSON pointer, such as /user/id")
-	}
+func pathOf(pointer string) []string {
 	path := strings.Split(pointer, "/")[1:]
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for i := range path {
 		path[i] = unescape.Replace(path[i])
 	}
-	return path, nil
+	return path
 }

@@ -32,15 +32,17 @@ type searchView struct {
 // markOf returns an expression that finds the match in a row, or nil.
 func markOf(q *query.Query) *regexp.Regexp {
 	var patterns []string
-	for _, b := range q.Bodies {
-		switch pattern := regexp.QuoteMeta(b.Text); {
-		case b.Kind == query.Regexp:
-			patterns = append(patterns, b.Text)
-		case b.Kind == query.Text:
-			patterns = append(patterns, pattern)
+	for _, c := range slices.Concat(q.Parts...) {
+		switch {
+		case c.Not || c.Kind < query.Text:
+		case c.Kind == query.Regexp:
+			patterns = append(patterns, c.Value)
+		case c.Kind == query.Text:
+			patterns = append(patterns, regexp.QuoteMeta(c.Value))
 		default:
-			if pattern = regexp.QuoteMeta(strings.ReplaceAll(strings.Trim(b.Text, "/"), "/", ".")) + ": "; b.Op == "=" {
-				pattern += regexp.QuoteMeta(b.Value)
+			pattern := regexp.QuoteMeta(strings.ReplaceAll(strings.Trim(c.Name, "/"), "/", ".")) + ": "
+			if c.Op == "=" {
+				pattern += regexp.QuoteMeta(c.Value)
 			}
 			patterns = append(patterns, pattern)
 		}

@@ -22,49 +22,40 @@ import (
 
 // A Query selects jobs. The zero value selects all.
 type Query struct {
-	Tubes   []string // names or patterns with * and ?, one of which must match; nil for all
-	States  []string // one of which must match; nil for all
-	Numbers []Number
-	Reasons []string // patterns with * and ? of the reason of the last failure; all must match
-	Bodies  []Body
-	Choices []Choice
+	Tubes  []string // names or patterns with * and ?, one of which must match; nil for all
+	States []string // one of which must match; nil for all
+	Parts  []Part   // all must match
 }
 
-// A Choice is a list of options, one of which must match.
-type Choice []Option
+// A Part is a list of alternatives, one of which must match.
+type Part []Condition
 
-// An Option is a query with a single condition.
-type Option struct {
-	Not bool // the condition must not hold
-	*Query
+// A Condition is a condition on a job.
+type Condition struct {
+	Not   bool // the condition must not hold
+	Kind  Kind
+	Name  string   // name of a Number, or place of a value
+	Op    string   // one of = > >= < <=; empty for any value
+	Value string   // text, pattern, or value as the user typed it
+	N     int64    // value of a Number; times are in seconds
+	Any   []string // tubes or states, one of which must match
 }
 
-// A Number is a condition on an attribute of a job.
-type Number struct {
-	Name, Op string // Op is one of = > >= < <=
-	Value    int64  // times are in seconds
-	Text     string // the value as the user typed it
-}
-
-// A Kind is the way in which a Body matches.
+// A Kind is the kind of a condition.
 type Kind uint8
 
-// The kinds.
+// The kinds. Text and later kinds are conditions on the body.
 const (
-	Text    Kind = iota // the body contains Text
-	Regexp              // Text is a regular expression (RE2) that matches
-	Path                // a value at the path Text, such as user.id
-	Pointer             // a value at the JSON pointer Text, such as /user/id
+	Tube    Kind = iota // Any contains names or patterns with * and ?
+	State               // Any contains states
+	Number              // the attribute Name of the job
+	Reason              // the reason of the last failure matches Value, a pattern with * and ?
+	Text                // the body contains Value
+	Regexp              // Value is a regular expression (RE2) that matches
+	Path                // a value at the path Name, such as user.id
+	Pointer             // a value at the JSON pointer Name, such as /user/id
 	Class               // the body has the class Value, a pattern with * and ?
 )
-
-// A Body is a condition on the body of a job.
-type Body struct {
-	Kind  Kind
-	Text  string
-	Op    string // comparison with the value, as in a Number; empty for any value
-	Value string
-}
 
 const (
 	// MaxLength is the maximum length of a query in bytes.
@@ -75,7 +66,7 @@ const (
 
 var states = op.States
 
-// numbers contains the names of Numbers, with the units of their values.
+// numbers contains the names of attributes, with the units of their values.
 var numbers = map[string]map[string]float64{
 	"id": nil, "pri": nil, "priority": nil, "tries": nil, "timeouts": nil, "releases": nil, "buries": nil, "kicks": nil, "touches": nil, "size": sizes,
 	"age": times, "held": times, "buried": times, "left": times, "delay": times, "ttr": times,
@@ -94,18 +85,18 @@ func Parse(text string) (*Query, error) {
 	}
 	p := parser{rest: strings.TrimSpace(text)}
 	for p.rest != "" {
-		c, err := p.choice()
+		part, err := p.part()
 		if err != nil {
 			return nil, err
 		}
-		if len(c) > 1 || c[0].Not {
-			q.Choices = append(q.Choices, c)
-			continue
+		switch c := &part[0]; {
+		case len(part) > 1 || c.Not || c.Kind > State:
+			q.Parts = append(q.Parts, part)
+		case c.Kind == Tube:
+			q.Tubes = append(q.Tubes, c.Any...)
+		default:
+			q.States = append(q.States, c.Any...)
 		}
-		one := c[0].Query
-		q.Tubes, q.States = append(q.Tubes, one.Tubes...), append(q.States, one.States...)
-		q.Numbers, q.Bodies = append(q.Numbers, one.Numbers...), append(q.Bodies, one.Bodies...)
-		q.Reasons = append(q.Reasons, one.Reasons...)
 	}
 	return q, nil
 }
@@ -118,23 +109,25 @@ type parser struct {
 	parts int
 }
 
-// choice parses conditions with "or" between them.
-func (p *parser) choice() (c Choice, err error) {
+// part parses conditions with "or" between them.
+func (p *parser) part() (all Part, err error) {
 	for more := true; more; more = p.keyword("or") {
-		o := Option{Query: new(Query)}
+		not := false
 		for p.keyword("not") {
-			o.Not = !o.Not
+			not = !not
 		}
 		if p.parts++; p.parts > maxParts {
 			return nil, fmt.Errorf("want %d parts at most", maxParts)
 		}
-		if err := p.part(o.Query); err != nil {
+		c, err := p.condition()
+		if err != nil {
 			return nil, err
 		}
+		c.Not = not
 		p.rest = strings.TrimLeft(p.rest, blanks)
-		c = append(c, o)
+		all = append(all, c)
 	}
-	return c, nil
+	return all, nil
 }
 
 // keyword consumes a word if another part follows it.
@@ -147,18 +140,17 @@ func (p *parser) keyword(word string) bool {
 	return ok
 }
 
-// part parses one condition.
-func (p *parser) part(q *Query) error {
+// condition parses one condition.
+func (p *parser) condition() (Condition, error) {
 	switch p.rest[0] {
 	case '"':
 		text, err := p.quoted()
-		q.add(Body{Kind: Text, Text: text})
-		return err
+		return Condition{Kind: Text, Value: text}, err
 	case '/':
 		if end := endOfRegexp(p.rest); end > 0 {
-			q.add(Body{Kind: Regexp, Text: p.rest[1:end]})
+			c := Condition{Kind: Regexp, Value: p.rest[1:end]}
 			p.rest = p.rest[end+1:]
-			return nil
+			return c, nil
 		}
 	}
 	name := p.rest[:nameLength(p.rest)]
@@ -170,70 +162,60 @@ func (p *parser) part(q *Query) error {
 	if op == "" && strings.HasPrefix(name, "/") {
 		spaced := strings.TrimLeft(after, blanks)
 		if op = operator(spaced); op == "" || op == ":" { // any value
-			q.add(Body{Kind: Pointer, Text: p.word()})
-			return nil
+			return Condition{Kind: Pointer, Name: p.word()}, nil
 		}
 		after = strings.TrimLeft(spaced[len(op):], blanks)
 	}
 	if op == "" || after == "" || strings.ContainsAny(after[:1], blanks) {
-		q.add(Body{Kind: Text, Text: p.word()})
-		return nil
+		return Condition{Kind: Text, Value: p.word()}, nil
 	}
 	all := *p
 	p.rest = after
 	value, err := p.value()
 	if err != nil {
-		return err
+		return Condition{}, err
 	}
 	if name == "reason" && (op == ":" || op == "=") {
 		if op == ":" {
 			value = "*" + value + "*"
 		}
-		q.Reasons = append(q.Reasons, value)
-		return nil
+		return Condition{Kind: Reason, Value: value}, nil
 	}
 	if op == ":" {
 		op = "="
 	} else if !strings.HasPrefix(name, "/") && !isNumber(name) {
 		if _, err := strconv.ParseFloat(value, 64); err != nil || op == "=" { // a=b, a->b
 			*p = all
-			q.add(Body{Kind: Text, Text: p.word()})
-			return nil
+			return Condition{Kind: Text, Value: p.word()}, nil
 		}
 	}
-	return q.condition(name, op, value)
+	return conditionOf(name, op, value)
 }
 
-func (q *Query) add(b Body) { q.Bodies = append(q.Bodies, b) }
-
-// condition adds the condition NAME OP VALUE.
-func (q *Query) condition(name, op, value string) error {
+// conditionOf returns the condition NAME OP VALUE.
+func conditionOf(name, op, value string) (c Condition, err error) {
+	c = Condition{Kind: Path, Name: name, Op: op, Value: value}
 	switch {
 	case name == "tube":
-		q.Tubes = append(q.Tubes, strings.Split(value, ",")...)
+		c.Kind, c.Any = Tube, strings.Split(value, ",")
 	case name == "state":
-		for _, s := range strings.Split(value, ",") {
+		c.Kind, c.Any = State, strings.Split(value, ",")
+		for _, s := range c.Any {
 			if !slices.Contains(states, s) {
-				return fmt.Errorf("state: unknown state %q; want one of %s", s, strings.Join(states, ", "))
+				return c, fmt.Errorf("state: unknown state %q; want one of %s", s, strings.Join(states, ", "))
 			}
-			q.States = append(q.States, s)
 		}
 	case isNumber(name):
-		n, err := number(name, value)
-		if err != nil {
-			return err
-		}
-		q.Numbers = append(q.Numbers, Number{name, op, n, value})
+		c.Kind = Number
+		c.N, err = number(name, value)
 	case name[0] == '/':
-		q.add(Body{Pointer, name, op, value})
+		c.Kind = Pointer
 	case name == "class" && op == "=":
-		q.add(Body{Kind: Class, Text: name, Op: op, Value: value})
+		c.Kind = Class
 	case value == "*":
-		q.add(Body{Kind: Path, Text: name})
-	default:
-		q.add(Body{Path, name, op, value})
+		c.Op = ""
 	}
-	return nil
+	return c, err
 }
 
 // Names returns the names of conditions, with their operators.

@@ -1,9 +1,6 @@
 package query
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Words returns the conditions as phrases that follow "jobs".
 func (q *Query) Words() (parts []string) {
@@ -13,32 +10,40 @@ func (q *Query) Words() (parts []string) {
 	if len(q.States) > 0 {
 		parts = append(parts, strings.Join(q.States, " or "))
 	}
-	for _, n := range q.Numbers {
-		parts = append(parts, "with "+n.Name+sign(n.Op)+n.Text)
-	}
-	for _, reason := range q.Reasons {
-		parts = append(parts, "whose reason is "+reason)
-	}
-	for _, b := range q.Bodies {
-		switch {
-		case b.Kind == Text:
-			parts = append(parts, "that contain “"+b.Text+"”")
-		case b.Kind == Regexp:
-			parts = append(parts, "that match "+b.Text)
-		case b.Op == "":
-			parts = append(parts, "that have "+b.Text)
-		default:
-			parts = append(parts, "where "+b.Text+sign(b.Op)+b.Value)
-		}
-	}
-	for _, c := range q.Choices {
+	for _, part := range q.Parts {
 		var options []string
-		for _, o := range c {
-			options = append(options, negated(o.Not)+strings.Join(o.Words(), " "))
+		for i := range part {
+			options = append(options, part[i].words())
 		}
 		parts = append(parts, strings.Join(options, " or "))
 	}
 	return parts
+}
+
+// words returns the condition as a phrase.
+func (c *Condition) words() (text string) {
+	switch {
+	case c.Kind == Tube:
+		text = "in " + strings.Join(c.Any, " or ")
+	case c.Kind == State:
+		text = strings.Join(c.Any, " or ")
+	case c.Kind == Number:
+		text = "with " + c.Name + sign(c.Op) + c.Value
+	case c.Kind == Reason:
+		text = "whose reason is " + c.Value
+	case c.Kind == Text:
+		text = "that contain “" + c.Value + "”"
+	case c.Kind == Regexp:
+		text = "that match " + c.Value
+	case c.Op == "":
+		text = "that have " + c.Name
+	default:
+		text = "where " + c.Name + sign(c.Op) + c.Value
+	}
+	if c.Not {
+		return "not " + text
+	}
+	return text
 }
 
 func sign(op string) string {
@@ -46,28 +51,6 @@ func sign(op string) string {
 		return " is "
 	}
 	return " " + strings.NewReplacer(">=", "≥", "<=", "≤").Replace(op) + " "
-}
-
-// Fits reports whether a job is in one of the states and meets the conditions on numbers.
-// number returns an attribute by name, with times in seconds. It returns false if the job
-// does not have the attribute. Fits ignores Choices.
-func (q *Query) Fits(state string, number func(name string) (n int64, ok bool)) bool {
-	if len(q.States) > 0 && !slices.Contains(q.States, state) {
-		return false
-	}
-	for _, n := range q.Numbers {
-		if have, ok := number(n.Name); !ok || !Compare(have, n.Op, n.Value) {
-			return false
-		}
-	}
-	return true
-}
-
-func negated(is bool) string {
-	if is {
-		return "not "
-	}
-	return ""
 }
 
 // Compare reports whether a OP b holds.
