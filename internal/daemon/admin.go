@@ -79,14 +79,9 @@ func (a *adminServer) listenAddress(ctx context.Context, p *plan) error {
 	if err != nil {
 		return exit.UsageError("--admin: %w", err)
 	}
-	listeners, err := server.Listen(ctx, []server.Address{addr}, opt.UnixMode)
+	l, err := p.listen(ctx, config.Endpoint{Address: addr, Terms: opt.Terms})
 	if err != nil {
-		return exit.WithCode(exit.Socket, fmt.Errorf("--admin: %w%s", err, hint(err)))
-	}
-	l := listening{listeners[0], opt.Terms}
-	if err := p.account.own([]server.Address{addr}); err != nil {
-		l.Close()
-		return err
+		return fmt.Errorf("--admin: %w", err)
 	}
 	allows := func(client net.Addr) bool { return opt.Terms.Admits(server.AddressOf(client)) }
 	served := connlimit.Listen(l, adminConnections, allows)
@@ -119,7 +114,7 @@ func (a *adminServer) listenSocket(ctx context.Context, p *plan, queue []listeni
 		}
 		paths = adminsocket.Paths(port, opt.Journal.Dir)
 		if os.Geteuid() == 0 && os.Mkdir(adminsocket.System, 0o755) == nil {
-			if err := p.account.own([]server.Address{{Path: adminsocket.System}}); err != nil {
+			if err := p.account.own(adminsocket.System); err != nil {
 				return err
 			}
 		}
@@ -128,17 +123,16 @@ func (a *adminServer) listenSocket(ctx context.Context, p *plan, queue []listeni
 	for _, path := range paths {
 		addr, err := server.ParseAddress("unix:"+path, "")
 		if err == nil {
-			var listeners []net.Listener
-			if listeners, err = server.Listen(ctx, []server.Address{addr}, opt.UnixMode); err == nil {
-				l := listening{Listener: listeners[0]}
+			var l listening
+			if l, err = p.listen(ctx, config.Endpoint{Address: addr}); err == nil {
 				a.serve(l, connlimit.Listen(l, socketConnections, func(net.Addr) bool { return true }), p.log)
-				return p.account.own([]server.Address{addr})
+				return nil
 			}
 		}
 		failed = cmp.Or(failed, err)
 	}
 	if opt.Admin.Socket != "" {
-		return exit.WithCode(exit.Socket, fmt.Errorf("--admin-socket: %w%s", failed, hint(failed)))
+		return exit.WithCode(exit.Socket, fmt.Errorf("--admin-socket: %w", failed))
 	}
 	p.log.Info("no local admin socket: set --admin-socket to a path", "tried", paths, "err", failed)
 	return nil

@@ -38,38 +38,42 @@ func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 					"set them at the top of the file, for all sockets", opt.File)
 			}
 		}
-		listeners, err := inherited(files)
-		return withTerms(listeners, func(int) config.ListenerOptions { return opt.Terms }), err
+		return inherited(files, opt.Terms)
 	}
-	addrs := make([]server.Address, len(endpoints))
-	for i, e := range endpoints {
-		addrs[i] = e.Address
+	var all []listening
+	for _, e := range endpoints {
+		l, err := p.listen(ctx, e)
+		if err != nil {
+			closeAll(all)
+			return nil, err
+		}
+		all = append(all, l)
 	}
-	listeners, err := server.Listen(ctx, addrs, opt.UnixMode)
-	if err != nil {
-		return nil, exit.WithCode(exit.Socket, fmt.Errorf("%w%s", err, hint(err)))
-	}
-	all := withTerms(listeners, func(i int) config.ListenerOptions { return endpoints[i].Terms })
 	if also, ok := opt.AlsoByDefault(); ok {
-		others, err := server.Listen(ctx, []server.Address{also}, opt.UnixMode)
-		all = append(all, withTerms(others, func(int) config.ListenerOptions { return opt.Terms })...)
-		if errors.Is(err, syscall.EADDRINUSE) {
+		l, err := p.listen(ctx, config.Endpoint{Address: also, Terms: opt.Terms})
+		switch {
+		case err == nil:
+			all = append(all, l)
+		case errors.Is(err, syscall.EADDRINUSE):
 			log.Warn("another program listens on ::1; clients of localhost might reach it first", "port", also.Port)
 		}
-	}
-	if err := p.account.own(addrs); err != nil {
-		closeAll(all)
-		return nil, err
 	}
 	return all, nil
 }
 
-func withTerms(listeners []net.Listener, terms func(i int) config.ListenerOptions) []listening {
-	all := make([]listening, len(listeners))
-	for i, l := range listeners {
-		all[i] = listening{l, terms(i)}
+// listen opens a listener. The file of a Unix socket belongs to the user of -u.
+func (p *plan) listen(ctx context.Context, e config.Endpoint) (listening, error) {
+	l, err := server.Listen(ctx, e.Address, p.opt.UnixMode)
+	if err != nil {
+		return listening{}, exit.WithCode(exit.Socket, fmt.Errorf("%w%s", err, hint(err)))
 	}
-	return all
+	if e.Path != "" {
+		if err := p.account.own(e.Path); err != nil {
+			l.Close()
+			return listening{}, err
+		}
+	}
+	return listening{l, e.Terms}, nil
 }
 
 // hint returns advice about a socket that could not be opened.
@@ -88,8 +92,7 @@ func hint(err error) string {
 }
 
 // inherited returns the listeners of sockets from the service manager.
-func inherited(files []*os.File) ([]net.Listener, error) {
-	var listeners []net.Listener
+func inherited(files []*os.File, terms config.ListenerOptions) (all []listening, err error) {
 	for _, f := range files {
 		defer f.Close() // a listener has its own copy of the descriptor
 		accepts, err := syscall.GetsockoptInt(int(f.Fd()), syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
@@ -98,12 +101,12 @@ func inherited(files []*os.File) ([]net.Listener, error) {
 			l, _ = net.FileListener(f)
 		}
 		if l == nil {
-			closeAll(listeners)
+			closeAll(all)
 			return nil, exit.WithCode(exit.Socket, fmt.Errorf("socket %s from the service manager: it is not a listening TCP or unix stream socket", f.Name()))
 		}
-		listeners = append(listeners, l)
+		all = append(all, listening{l, terms})
 	}
-	return listeners, nil
+	return all, nil
 }
 
 // describe returns an address in the form that the option -l accepts.
@@ -114,7 +117,7 @@ func describe(a net.Addr) string {
 	return a.String()
 }
 
-func closeAll[L net.Listener](listeners []L) {
+func closeAll(listeners []listening) {
 	for _, l := range listeners {
 		l.Close()
 	}

@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/internal/exit"
-	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // An account is a user that the process can become, with all the user's groups. Nil means
@@ -62,18 +61,13 @@ func (a *account) attainable() error {
 	return exit.WithCode(exit.Privilege, fmt.Errorf("-u %s: only root can switch to another user; start as root, or as %s without -u", a.name, a.name))
 }
 
-// own makes the user the owner of socket files that root created.
-func (a *account) own(addrs []server.Address) error {
+// own makes the user the owner of a file that root created.
+func (a *account) own(path string) error {
 	if a.isCurrent() {
 		return nil
 	}
-	for _, addr := range addrs {
-		if addr.Path == "" {
-			continue
-		}
-		if err := os.Lchown(addr.Path, a.uid, a.gid); err != nil {
-			return exit.WithCode(exit.Privilege, fmt.Errorf("-u %s: %w", a.name, err))
-		}
+	if err := os.Lchown(path, a.uid, a.gid); err != nil {
+		return exit.WithCode(exit.Privilege, fmt.Errorf("-u %s: %w", a.name, err))
 	}
 	return nil
 }

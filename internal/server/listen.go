@@ -110,9 +110,8 @@ func (a Address) String() string {
 	return net.JoinHostPort(a.Host, a.Port)
 }
 
-// Listen opens a listener for each address, or none. Its error names the address and
-// wraps the system's error number, if any. Unix sockets get the permission bits
-// ([fs.ModePerm]) of unixMode.
+// Listen opens a listener. Its error contains the address and wraps the system's error
+// number, if any. A Unix socket gets the permission bits ([fs.ModePerm]) of unixMode.
 //
 // For a host name, Listen uses one of its IP addresses, which the listener's Addr
 // returns. The unspecified IPv6 address :: also accepts IPv4 connections; 0.0.0.0 accepts
@@ -124,19 +123,12 @@ func (a Address) String() string {
 //
 // Listen changes the umask of the process temporarily, so other goroutines must not
 // create files at the same time.
-func Listen(ctx context.Context, addrs []Address, unixMode fs.FileMode) ([]net.Listener, error) {
-	listeners := make([]net.Listener, 0, len(addrs))
-	for _, a := range addrs {
-		l, err := a.listen(ctx, unixMode)
-		if err != nil {
-			for _, l := range listeners {
-				l.Close()
-			}
-			return nil, fmt.Errorf("listen on %s: %w", a, err)
-		}
-		listeners = append(listeners, l)
+func Listen(ctx context.Context, a Address, unixMode fs.FileMode) (net.Listener, error) {
+	l, err := a.listen(ctx, unixMode)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", a, err)
 	}
-	return listeners, nil
+	return l, nil
 }
 
 func (a Address) listen(ctx context.Context, unixMode fs.FileMode) (net.Listener, error) {

@@ -69,26 +69,24 @@ func TestParseAddressErrors(t *testing.T) {
 	}
 }
 
-// listen opens the addresses, and closes the listeners when the test ends.
-func listen(t *testing.T, mode fs.FileMode, addrs ...Address) ([]net.Listener, error) {
+// listen opens a listener, and closes it when the test ends.
+func listen(t *testing.T, mode fs.FileMode, a Address) (net.Listener, error) {
 	t.Helper()
-	listeners, err := Listen(t.Context(), addrs, mode)
-	t.Cleanup(func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-	})
-	return listeners, err
+	l, err := Listen(t.Context(), a, mode)
+	if err == nil {
+		t.Cleanup(func() { l.Close() })
+	}
+	return l, err
 }
 
-// mustListen is like listen, but for one address, and fails the test on an error.
+// mustListen is like listen, but fails the test on an error.
 func mustListen(t *testing.T, a Address) net.Listener {
 	t.Helper()
-	listeners, err := listen(t, DefaultUnixMode, a)
+	l, err := listen(t, DefaultUnixMode, a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return listeners[0]
+	return l
 }
 
 func checkAccepts(t *testing.T, l net.Listener, network, addr string) {
@@ -158,21 +156,10 @@ func TestListenErrors(t *testing.T) {
 	}
 }
 
-// If one address fails, the earlier listeners are closed.
-func TestListenAllOrNone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	if _, err := listen(t, 0, Address{Path: path}, Address{Path: "/dev/null/x"}); err == nil {
-		t.Fatal("no error")
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the first listener's socket: %v, want it removed", err)
-	}
-}
-
 func TestListenUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	for _, mode := range []fs.FileMode{0o660, 0o600, 0o777, 0o606} {
-		ls, err := listen(t, mode, Address{Path: path})
+		l, err := listen(t, mode, Address{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,8 +170,8 @@ func TestListenUnix(t *testing.T) {
 		if fi.Mode() != fs.ModeSocket|mode {
 			t.Errorf("mode %v, want a socket with %v", fi.Mode(), mode)
 		}
-		checkAccepts(t, ls[0], "unix", path)
-		ls[0].Close()
+		checkAccepts(t, l, "unix", path)
+		l.Close()
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("after Close: %v, want the file removed", err)
 		}
