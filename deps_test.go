@@ -103,7 +103,7 @@ var arrows = map[string]string{
 	"internal/test/ledger":              "",
 	"internal/test/memfs":               "internal/vfs",
 	"internal/test/netns":               "",
-	"internal/test/night":               "",
+	"internal/test/night":               "golang.org/x/sync",
 	"internal/test/seeds":               "",
 	"internal/test/sim":                 "",
 	"internal/test/soak":                "",

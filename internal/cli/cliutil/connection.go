@@ -65,22 +65,21 @@ func (o *Connection) Encrypted() bool { return o.url.TLS != nil || o.tlsFlags() 
 
 func (o *Connection) tlsFlags() bool { return o.TLS || o.Certs != certs.Client{} }
 
-// ReadToken reads *token from *file if a file is given. option is the name of the token's
-// option.
-func ReadToken(token, file *string, option string) error {
-	if *file == "" {
+// readToken reads Token from TokenFile if that is given.
+func (o *Connection) readToken() error {
+	if o.TokenFile == "" {
 		return nil
 	}
-	if *token != "" {
-		return exit.UsageError("--%s and --%[1]s-file cannot be used together", option)
+	if o.Token != "" {
+		return exit.UsageError("--token and --token-file cannot be used together")
 	}
-	text, err := os.ReadFile(*file)
+	text, err := os.ReadFile(o.TokenFile)
 	if err != nil {
-		return exit.UsageError("--%s-file: %w", option, err)
+		return exit.UsageError("--token-file: %w", err)
 	}
-	*token, *file = strings.TrimSpace(string(text)), ""
-	if *token == "" {
-		return exit.UsageError("--%s-file: the file is empty", option)
+	o.Token, o.TokenFile = strings.TrimSpace(string(text)), ""
+	if o.Token == "" {
+		return exit.UsageError("--token-file: the file is empty")
 	}
 	return nil
 }
@@ -88,7 +87,7 @@ func ReadToken(token, file *string, option string) error {
 // Options returns the options of the client. It replaces a URL in Addr with the URL's
 // address.
 func (o *Connection) Options() (*client.Options, error) {
-	if err := ReadToken(&o.Token, &o.TokenFile, "token"); err != nil {
+	if err := o.readToken(); err != nil {
 		return nil, err
 	}
 	addr, of, err := client.ParseURL(o.Addr)

@@ -13,6 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/cli/top"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
@@ -109,12 +110,8 @@ func (s *session) loadTubes(ctx context.Context, names []string) (_ []tube, plai
 		tubes, err = matching(tubes, names)
 	}
 	if err == nil && alone {
-		t := &tubes[0]
-		one := health.Tube{
-			Name: t.Name, Ready: t.Jobs.Ready, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed, Buried: t.Jobs.Buried,
-			Watching: t.Watching, Waiting: t.Waiting, PauseLeft: cliutil.OfSeconds(t.PauseLeft),
-		}
-		t.Why, _ = one.Why()
+		one := top.HealthOf(&tubes[0].Tube)
+		tubes[0].Why, _ = one.Why()
 	}
 	return tubes, true, err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
@@ -13,12 +14,19 @@ import (
 // look sets the findings of a tube, worst first, if the server does not report findings.
 // It uses the counts since the view started.
 func (t *Tube) look(over time.Duration) {
-	one := health.Tube{
-		Name: t.Name, Ready: t.Jobs.Ready, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed, Buried: t.Jobs.Buried,
-		Watching: t.Watching, Waiting: t.Waiting, PauseLeft: cliutil.OfSeconds(t.PauseLeft), Counted: health.Counts{Over: over, Buried: t.buriedMore},
-	}
+	one := HealthOf(&t.Tube)
+	one.Counted = health.Counts{Over: over, Buried: t.buriedMore}
 	t.found = one.Findings(nil)
 	slices.SortFunc(t.found, func(a, b health.Finding) int { return health.Compare(&a, &b) })
+}
+
+// HealthOf returns the health of a tube, from values that are available through the
+// protocol.
+func HealthOf(t *admin.Tube) health.Tube {
+	return health.Tube{
+		Name: t.Name, Ready: t.Jobs.Ready, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed, Buried: t.Jobs.Buried,
+		Watching: t.Watching, Waiting: t.Waiting, PauseLeft: cliutil.OfSeconds(t.PauseLeft),
+	}
 }
 
 // sortFindings moves the findings that the server reported to their tubes. Findings about

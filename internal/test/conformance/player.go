@@ -73,7 +73,11 @@ func insist(play func() error) (err error) {
 // run in this process and do no real I/O.
 func RunInBubble(t *testing.T, s Server, d Dialect) {
 	each(t, func(t *testing.T, tr *Transcript) {
-		synctest.Test(t, func(t *testing.T) { tr.Play(t, s, d) })
+		synctest.Test(t, func(t *testing.T) {
+			if err := tr.try(t, s, d); err != nil {
+				t.Fatal(err)
+			}
+		})
 	})
 }
 
@@ -84,15 +88,6 @@ func each(t *testing.T, play func(*testing.T, *Transcript)) {
 	}
 	for _, tr := range list {
 		t.Run(tr.Name, func(t *testing.T) { play(t, tr) })
-	}
-}
-
-// Play starts a server and plays the transcript. It fails the test at the first reply
-// that differs.
-func (t *Transcript) Play(tb testing.TB, s Server, d Dialect) {
-	tb.Helper()
-	if err := t.try(tb, s, d); err != nil {
-		tb.Fatal(err)
 	}
 }
 

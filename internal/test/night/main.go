@@ -25,6 +25,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 var (
@@ -37,11 +39,10 @@ const logs = "build/night"
 
 var notWord = regexp.MustCompile(`\W+`)
 
-// A night runs parts and counts their runs.
+// A night runs parts.
 type night struct {
 	mu     sync.Mutex
-	runs   map[string]int
-	failed []string // logs of the runs that failed
+	failed []string // logs of the parts that failed
 }
 
 func main() {
@@ -72,7 +73,7 @@ func run() error {
 		return err
 	}
 	end := time.Now().Add(time.Duration(*hours * float64(time.Hour)))
-	n := &night{runs: make(map[string]int)}
+	n := new(night)
 	for _, p := range first {
 		n.run(p, 0)
 	}
@@ -81,35 +82,27 @@ func run() error {
 		n.run(p, 0)
 	}
 	if len(n.failed) > 0 {
-		return fmt.Errorf("%d runs failed: %q", len(n.failed), n.failed)
+		return fmt.Errorf("%d parts failed: %q", len(n.failed), n.failed)
 	}
 	return nil
 }
 
 // share runs parts until the time end, one per CPU at a time. Each part gets the same
-// time, in pieces of at most ten minutes.
+// time.
 func (n *night) share(parts []part, end time.Time) {
-	lanes := runtime.NumCPU()
-	for left := time.Until(end); len(parts) > 0 && left > 0; left = time.Until(end) {
-		piece := max(10*time.Second, min(10*time.Minute, left*time.Duration(lanes)/time.Duration(len(parts))))
-		queue := make(chan part)
-		var wg sync.WaitGroup
-		for range lanes {
-			wg.Go(func() {
-				for p := range queue {
-					n.run(p, piece.Round(time.Second))
-				}
-			})
-		}
-		for _, p := range parts {
-			queue <- p
-		}
-		close(queue)
-		wg.Wait()
-		if left < piece {
-			return
-		}
+	if len(parts) == 0 {
+		return
 	}
+	var lanes errgroup.Group
+	lanes.SetLimit(runtime.NumCPU())
+	each := max(10*time.Second, time.Until(end)*time.Duration(runtime.NumCPU())/time.Duration(len(parts)))
+	for _, p := range parts {
+		lanes.Go(func() error {
+			n.run(p, each.Round(time.Second))
+			return nil
+		})
+	}
+	lanes.Wait()
 }
 
 // run runs a part. d is the duration of a part without a fixed length.
@@ -128,8 +121,7 @@ func (n *night) run(p part, d time.Duration) {
 
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.runs[p.String()]++
-	log := filepath.Join(logs, fmt.Sprintf("%s-%d.log", notWord.ReplaceAllString(p.String(), "-"), n.runs[p.String()]))
+	log := filepath.Join(logs, notWord.ReplaceAllString(p.String(), "-")+".log")
 	verdict := "ok"
 	if err != nil {
 		verdict = fmt.Sprintf("FAILED: %v; see %s", err, log)
