@@ -35,7 +35,7 @@ func TestTop(t *testing.T) {
 
 			terminal := startTop(t, addr, "100ms", 100, 14)
 			// TUBE READY [AGE] RESERVED WAITING WATCHING BURIED PUT/s DEL/s DELAYED [PAUSED]
-			terminal.wait(`(?m)^.!mail +1( +\d+s)? +0 +0 +0 +0 +0 +0 +1$`)
+			terminal.wait(`(?m)^. mail +1( +\d+s)? +0 +0 +0 +0 +0 +0 +1$`)
 			terminal.wait(`(?m)^. old +0 +0 +0 +0 +1 +0 +0 +0$`)
 			runBeanpole(t, "put", "--addr", addr, "--tube", "old", "worse")
 			runBeanpole(t, "reserve", "--addr", addr, "old", "--bury")
@@ -44,7 +44,7 @@ func TestTop(t *testing.T) {
 			terminal.press("g") // the worst tubes come first
 			terminal.wait(`(?m)^>!old `)
 			terminal.press("j")
-			terminal.wait(`(?m)^>!mail `)
+			terminal.wait(`(?m)^> mail `)
 			terminal.press("\r")
 			terminal.wait(`hello`)
 			terminal.press("\t")

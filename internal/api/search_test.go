@@ -122,7 +122,7 @@ func TestAttention(t *testing.T) {
 	r.in(func(e *engine.Engine, now int64) {
 		e.Pause(now, []byte("t-0"), 30)
 		e.PutInto(now-int64(health.SlowAfter), []byte("watched"), engine.Spec{TTR: 9}, nil)
-		e.PutInto(now, []byte("lonely"), engine.Spec{TTR: 9}, nil)
+		e.PutInto(now-int64(health.SlowAfter), []byte("lonely"), engine.Spec{TTR: 9}, nil)
 	})
 	var found admin.Attention
 	r.want(200, "GET", "/attention", "", &found)
@@ -251,7 +251,7 @@ func TestExplainTube(t *testing.T) {
 	put := func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 900}, nil) }
 	r.want(404, "GET", "/tubes/mail/explain", "", nil)
 	r.in(put)
-	if got := explain(); got != "bad: no workers: 1 job is ready" {
+	if got := explain(); got != "warning: no workers: 1 job is ready" {
 		t.Error(got)
 	}
 	r.talk("watch mail", "reserve-with-timeout 9") // connection 1

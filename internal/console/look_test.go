@@ -34,7 +34,7 @@ func TestFindingsInWords(t *testing.T) {
 			t.Errorf("%s is missing in\n%s", want, html)
 		}
 	}
-	if html := r.page(200, "/console/tube/tenant-7"); !strings.Contains(html, `class="bad">No workers: 1 job is ready`) {
+	if html := r.page(200, "/console/tube/tenant-7"); !strings.Contains(html, `class="warning">No workers: 1 job is ready`) {
 		t.Error(html)
 	}
 }

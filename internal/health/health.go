@@ -138,9 +138,13 @@ func (t *Tube) Terse(found []Finding) []Finding {
 		found = append(found, f)
 	}
 	c := &t.Counted
-	if t.Unwatched() {
+	slow := t.Ready > 0 && t.Waits >= SlowAfter && t.PauseLeft <= 0
+	switch {
+	case t.Unwatched() && slow:
 		add("unwatched", Bad, Finding{Count: t.Ready, Seconds: seconds(t.Waits)})
-	} else if t.Ready > 0 && t.Waits >= SlowAfter && t.PauseLeft <= 0 {
+	case t.Unwatched(): // workers can still connect, for example after a restart
+		add("unwatched", Warning, Finding{Count: t.Ready, Seconds: seconds(t.Waits)})
+	case slow:
 		add("slow", Warning, Finding{Count: t.Ready, Seconds: seconds(t.Waits)})
 	}
 	if c.Buried > 0 {

@@ -22,7 +22,8 @@ func TestTube(t *testing.T) {
 	}{
 		{Tube{}, ""},
 		{Tube{Ready: 1, Watching: 1, Waits: SlowAfter - 1, Used: 0.89}, ""},
-		{Tube{Ready: 1}, "bad unwatched"},
+		{Tube{Ready: 1, Waits: SlowAfter - 1}, "warning unwatched"},
+		{Tube{Ready: 1, Waits: SlowAfter}, "bad unwatched"},
 		{Tube{Ready: 1, PauseLeft: time.Second, Waits: time.Hour}, "warning paused"},
 		{Tube{Ready: 1, Watching: 1, Waits: SlowAfter}, "warning slow"},
 		{Tube{Buried: 3, Counted: Counts{Buried: -1}}, "warning buried"},
@@ -66,8 +67,8 @@ func TestServer(t *testing.T) {
 // The finding about a draining server explains findings about tubes, so it comes before
 // them.
 func TestCompare(t *testing.T) {
-	found := (&Tube{Name: "mail", Ready: 9}).Findings(nil)
-	found = (&Tube{Name: "big", Ready: 90}).Findings(found)
+	found := (&Tube{Name: "mail", Ready: 9, Waits: SlowAfter}).Findings(nil)
+	found = (&Tube{Name: "big", Ready: 90, Waits: SlowAfter}).Findings(found)
 	found = (&Tube{Name: "later", PauseLeft: 1}).Findings(found)
 	found = (&Tube{Name: "failing", Buried: 1, Counted: Counts{Buried: 1}}).Findings(found)
 	found = (&Tube{Name: "failed", Buried: 5}).Findings(found)

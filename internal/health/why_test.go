@@ -17,8 +17,8 @@ func TestWhy(t *testing.T) {
 		{Tube{}, "", "no jobs"},
 		{Tube{Watching: 3, Waiting: 2}, "", "no jobs: 2 workers wait for one"},
 		{Tube{Reserved: 1, Delayed: 5, Buried: 2}, Warning, "no job is ready: 1 reserved, 5 delayed; 2 buried jobs"},
-		{Tube{Ready: 1}, Bad, "no workers: 1 job is ready"},
-		{Tube{Ready: 12345, Waits: 3 * time.Minute}, Bad, "no workers: 12,345 jobs are ready, the next for 3 min"},
+		{Tube{Ready: 1}, Warning, "no workers: 1 job is ready"},
+		{Tube{Ready: 12345, Waits: 3 * time.Minute}, Warning, "no workers: 12,345 jobs are ready, the next for 3 min"},
 		{Tube{Ready: 2, PauseLeft: 20 * time.Minute}, Warning, "paused for another 20 min: 2 jobs are ready"},
 		{Tube{PauseLeft: 20 * time.Minute, PausedUntil: noon}, Warning, "paused until 12:00 UTC"},
 		{Tube{PauseLeft: 13 * time.Hour, PausedUntil: noon}, Warning, "paused until 2026-11-27 12:00 UTC"},
@@ -63,7 +63,7 @@ func TestWhy(t *testing.T) {
 		{Tube{Reserved: 1, Watching: 9, Work: 5 * time.Minute, Workers: &Workers{Busy: 1, HeldFor: 23 * time.Minute}}, "", "no job is ready: 1 reserved"},
 
 		// This is a dead tube.
-		{Tube{Name: "mail.dead", Ready: 1, Dead: true}, Bad, "no workers: 1 job is ready; 'beanpole redrive mail.dead' returns jobs to their tubes"},
+		{Tube{Name: "mail.dead", Ready: 1, Dead: true}, Warning, "no workers: 1 job is ready; 'beanpole redrive mail.dead' returns jobs to their tubes"},
 		{
 			Tube{Name: "mail.dead", Buried: 7, Dead: true, Counted: Counts{Over: Lately, Buried: 3}}, Bad,
 			"no job is ready; 7 buried jobs, 3 more than 10 min ago; 'beanpole redrive mail.dead' returns jobs to their tubes",
@@ -103,7 +103,7 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	for i := range 10_000 {
-		one := Tube{Name: fmt.Sprintf("tube-%d", i), Ready: 2}
+		one := Tube{Name: fmt.Sprintf("tube-%d", i), Ready: 2, Waits: SlowAfter}
 		for _, f := range one.Findings(nil) {
 			add(f)
 		}

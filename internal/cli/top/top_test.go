@@ -142,14 +142,15 @@ func TestAlarms(t *testing.T) {
 // problem.
 func TestAttention(t *testing.T) {
 	f := newFakeServer()
-	f.tubes = append(f.tubes, Tube{Tube: admin.Tube{Name: "zz", Jobs: admin.JobCounts{Ready: 2}}})
 	m := newModel(f, "a", time.Second)
 	m.width = 120
+	m.asks()
+	f.tubes = append(f.tubes, Tube{Tube: admin.Tube{Name: "zz", Jobs: admin.JobCounts{Buried: 2}}})
 	m.asks()
 	if m.shown[0].Name != "zz" {
 		t.Errorf("the first is %s", m.shown[0].Name)
 	}
-	for _, want := range []string{"\n>!zz ", "in 6 tubes, 3 findings", "zz: no workers: "} {
+	for _, want := range []string{"\n !zz ", "in 6 tubes, 3 findings", "reports: 3 buried jobs"} {
 		if !strings.Contains(m.plain(), want) {
 			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}
@@ -161,7 +162,7 @@ func TestFindings(t *testing.T) {
 	for want, tube := range map[string]Tube{
 		"":                 {Tube: admin.Tube{Jobs: admin.JobCounts{Ready: 1}, Watching: 1}},
 		"buried":           {Tube: admin.Tube{Jobs: admin.JobCounts{Buried: 1}}, buriedMore: 1},
-		"unwatched buried": {Tube: admin.Tube{Jobs: admin.JobCounts{Ready: 1, Buried: 1}}},
+		"buried unwatched": {Tube: admin.Tube{Jobs: admin.JobCounts{Ready: 1, Buried: 1}}},
 		"paused":           {Tube: admin.Tube{Jobs: admin.JobCounts{Ready: 1}, PauseLeft: 1}},
 	} {
 		var got []string

@@ -37,8 +37,8 @@ c             delete all buried, delayed or ready jobs
 q             quit;   p, K and c ask for confirmation
 
 !         a bad finding, described for the selected tube: jobs are being
-          buried, time out or loop, or have no workers; with --admin the
-          findings are those of 'beanpole attention'
+          buried, time out or loop; with --admin the findings are those of
+          'beanpole attention'
 AGE       time that the next job has been ready (with --admin, from beanpole)
 WAITING   connections that wait for a job   WATCHING   all that watch the tube`, "\n")
 
