@@ -339,10 +339,11 @@ func (c *Client) ListClasses(ctx context.Context, in *ListClasses) (Classes, err
 
 // ListFailures calls GET /failures. It groups failed jobs by tube, class and reason.
 //
-// Failed jobs are buried, or wait for another attempt. The sample has the first buried,
-// delayed and ready jobs of each tube: all of up to 20,000 jobs, or else equal shares of
-// tubes and states, at least 100 jobs each. It ends after 50,000 jobs, 32 MiB of bodies
-// or 500 ms. To change the jobs of a group, start a task with its state and `q`.
+// Failed jobs are buried, or wait for another attempt after a failure. A kick or a
+// redrive of a buried job ends its failure. The sample has the first buried, delayed and
+// ready jobs of each tube: all of up to 20,000 jobs, or else equal shares of tubes and
+// states, at least 100 jobs each. It ends after 50,000 jobs, 32 MiB of bodies or 500 ms.
+// To change the jobs of a group, start a task with its state and `q`.
 func (c *Client) ListFailures(ctx context.Context, in *ListFailures) (Failures, error) {
 	return ask[Failures](ctx, c, "GET /failures", in)
 }

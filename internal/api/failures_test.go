@@ -117,5 +117,13 @@ func TestFailures(t *testing.T) {
 		if task := r.sweep("mail", `{"do":"kick","state":"buried","q":"reason:ReadTimeout or reason:none"}`); task.Done != 1 {
 			t.Errorf("%+v", task)
 		}
+		var page admin.Failures
+		if r.want(200, "GET", "/failures?tube=mail", "", &page); len(page.Groups) != 4 {
+			t.Errorf("after the kick of a buried job: %+v", page)
+		}
+		r.sweep("mail", `{"do":"kick","state":"delayed"}`)
+		if r.want(200, "GET", "/failures?tube=mail", "", &page); len(page.Groups) != 4 {
+			t.Errorf("after the kick of a delayed job: %+v", page)
+		}
 	})
 }

@@ -13,8 +13,10 @@ import (
 )
 
 const failuresLong = `Group failed jobs by tube, class and reason, the largest group first. Failed jobs are buried,
-or wait for another attempt. In a REASON, * stands for numbers and ids. For a job without a
-reason, REASON is the end of the last attempt: timeout, closed, released or buried.
+or wait for another attempt after a failure, in state delayed or ready. A buried job that is
+kicked or redriven has all its attempts again, and is no longer listed. In a REASON, * stands
+for numbers and ids. For a job without a reason, REASON is the end of the last attempt:
+timeout, closed, released or buried.
 
 The server groups a sample of its jobs, and the command prints the size of the sample. With
 --do, change all jobs of the listed groups, including jobs outside the sample. The command asks
