@@ -153,11 +153,11 @@ func after(body, text string) string {
 func TestMostOf(t *testing.T) {
 	tube := func(name string, st engine.TubeStats) tubes.Tube { return tubes.Tube{Name: name, TubeStats: st} }
 	all := []tubes.Tube{
-		tube("forgotten", engine.TubeStats{TotalJobs: 900}),
-		tube("watched", engine.TubeStats{TotalJobs: 500, Watching: 1}),
-		tube("watched-more", engine.TubeStats{TotalJobs: 501, Watching: 1}),
+		tube("forgotten", engine.TubeStats{TubeCounts: engine.TubeCounts{TotalJobs: 900}}),
+		tube("watched", engine.TubeStats{TubeCounts: engine.TubeCounts{TotalJobs: 500}, Watching: 1}),
+		tube("watched-more", engine.TubeStats{TubeCounts: engine.TubeCounts{TotalJobs: 501}, Watching: 1}),
 		tube("restored", engine.TubeStats{Buried: 7}),
-		tube("backlog", engine.TubeStats{TotalJobs: 8, Ready: 1}),
+		tube("backlog", engine.TubeStats{TubeCounts: engine.TubeCounts{TotalJobs: 8}, Ready: 1}),
 	}
 	for n, want := range []string{"", "restored", "restored watched-more", "restored backlog watched-more", "restored backlog watched-more watched"} {
 		var names []string
@@ -176,7 +176,7 @@ func TestMostOfParts(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		all := make([]tubes.Tube, 1+r.IntN(60))
 		for i := range all {
-			all[i] = tubes.Tube{Name: strconv.Itoa(i), TubeStats: engine.TubeStats{Ready: r.Uint64N(4), Using: r.Uint64N(2), TotalJobs: r.Uint64N(9)}}
+			all[i] = tubes.Tube{Name: strconv.Itoa(i), TubeStats: engine.TubeStats{Ready: r.Uint64N(4), Using: r.Uint64N(2), TubeCounts: engine.TubeCounts{TotalJobs: r.Uint64N(9)}}}
 		}
 		n := 1 + r.IntN(30)
 		var kept []tubes.Tube

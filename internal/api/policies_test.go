@@ -165,8 +165,7 @@ func TestPolicyRights(t *testing.T) {
 		t.Errorf("values of tubes without the right are shown: %+v", all)
 	}
 	r.in(func(e *engine.Engine, _ int64) {
-		for n := 0; e.NumPoliciesSet() < engine.MaxPolicies; n++ {
-			e.SetPolicy(fmt.Sprint("t", n), "burst=2\n")
+		for n := 0; e.SetPolicy(fmt.Sprint("t", n), "burst=2\n") != engine.TooBig; n++ {
 		}
 	})
 	var full problem

@@ -253,19 +253,19 @@ func (e *Engine) Snapshot(id uint64) (Change, bool) {
 	if i == none {
 		return Change{}, false
 	}
+	return e.snapshot(i, j), true
+}
+
+func (e *Engine) snapshot(i slot, j *job) Change {
 	c := e.changeOf(JobPut, i, j)
 	c.Body = e.body(j)
-	return c, true
+	return c
 }
 
 // Snapshots yields a Snapshot of every job, in no particular order. The engine must not
 // change during the iteration.
 func (e *Engine) Snapshots(yield func(Change) bool) {
-	e.each(func(i slot, j *job) bool {
-		c := e.changeOf(JobPut, i, j)
-		c.Body = e.body(j)
-		return yield(c)
-	})
+	e.each(func(i slot, j *job) bool { return yield(e.snapshot(i, j)) })
 }
 
 // NextSnapshot iterates over all jobs in several turns. It returns a Snapshot of the
@@ -278,9 +278,7 @@ func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 	}
 	i, after, ok := e.jobs.next(slot(place))
 	if ok {
-		j := e.jobs.at(i)
-		c = e.changeOf(JobPut, i, j)
-		c.Body = e.body(j)
+		c = e.snapshot(i, e.jobs.at(i))
 	}
 	return c, int64(after), ok
 }

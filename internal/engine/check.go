@@ -166,19 +166,19 @@ func (c *checker) queue(where string, q *queue, state State, fits func(*job) boo
 	var tail *leaf
 	n, jobs := 0, &c.e.jobs
 	for p, page := range q.pages {
-		c.assert(len(page.leaves) > 0 && len(page.leaves) <= pageLeaves && (p == 0 || before.before(page.low)), "I20: %s: page %d has %d leaves, or starts before the end of the previous one", where, p, len(page.leaves))
+		c.assert(len(page.leaves) > 0 && len(page.leaves) <= pageLeaves && (p == 0 || before.Before(page.low)), "I20: %s: page %d has %d leaves, or starts before the end of the previous one", where, p, len(page.leaves))
 		for at, r := range page.leaves {
 			l := jobs.leaves.at(r.number)
 			tail = l
 			c.assert(p+at > 0 || l == q.head, "I19: %s: leaf %d is not the head", where, r.number)
 			c.assert(int(l.from) < len(l.entries) || q.n == 0 && len(q.pages) == 1 && len(page.leaves) == 1, "I19: %s: leaf %d of page %d is empty", where, at, p)
-			c.assert(p+at == 0 || before.before(r.low), "I20: %s: leaf %d of page %d starts before the end of the previous one", where, at, p)
+			c.assert(p+at == 0 || before.Before(r.low), "I20: %s: leaf %d of page %d starts before the end of the previous one", where, at, p)
 			for _, x := range l.entries[l.from:] {
 				j := jobs.at(x.slot)
 				k := jobs.keyOf(j)
 				c.assert(j.pos == r.number && x == k.entry(x.slot), "I20: %s: job %d is in leaf %d, and has pos %d, or another hint", where, j.id, r.number, j.pos)
 				c.assert(j.state() == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state())
-				c.assert(n == 0 || before.before(k) && (p+at == 0 || !k.before(r.low)), "I20: %s: job %d is not after the previous one", where, j.id)
+				c.assert(n == 0 || before.Before(k) && (p+at == 0 || !k.Before(r.low)), "I20: %s: job %d is not after the previous one", where, j.id)
 				if j.pri < UrgentPri {
 					urgent++
 				}
@@ -188,7 +188,7 @@ func (c *checker) queue(where string, q *queue, state State, fits func(*job) boo
 	}
 	c.inQueue += n
 	c.assert(q.n == n && q.tail == tail, "I19: %s: counts %d jobs, has %d, or has another tail", where, q.n, n)
-	c.assert(n == 0 || !q.last.before(before), "I20: %s: the last job is after last", where)
+	c.assert(n == 0 || !q.last.Before(before), "I20: %s: the last job is after last", where)
 	return urgent
 }
 

@@ -61,8 +61,8 @@ type Worker interface {
 
 // Valid reports whether Decode returns a Failure.
 func (r FailureRecord) Valid() bool {
-	_, w, ok := r.decode()
-	return ok && len(w.rest) == 0
+	_, _, ok := r.decode()
+	return ok
 }
 
 // Decode returns the Failure of a record. ok is false for an empty record, and for bytes
@@ -70,13 +70,13 @@ func (r FailureRecord) Valid() bool {
 func (r FailureRecord) Decode() (f Failure, ok bool) {
 	f, who, ok := r.decode()
 	f.Identity, f.Note = string(who.identity), string(who.note)
-	return f, ok && len(who.rest) == 0
+	return f, ok
 }
 
 // worker is the part of a record after its numbers.
-type worker struct{ all, identity, address, note, rest []byte }
+type worker struct{ all, identity, address, note []byte }
 
-// decode decodes the record at the start of r, without the texts of the Failure.
+// decode decodes a record, without the texts of the Failure.
 func (r FailureRecord) decode() (f Failure, w worker, ok bool) {
 	if len(r) == 0 {
 		return f, w, false
@@ -106,10 +106,9 @@ func (r FailureRecord) decode() (f Failure, w worker, ok bool) {
 		}
 		*part, rest = rest[1:1+rest[0]], rest[1+rest[0]:]
 	}
-	w.rest, w.all = rest, w.all[:len(w.all)-len(rest)]
 	policy := int(flags % failureBuried / failurePolicy)
 	f.End = 1 << (flags % failurePolicy) >> 1
-	if flags >= 2*failureBuried || policy >= len(failurePolicies) || f.End > Taken || len(w.address) > 0 && f.Address.UnmarshalBinary(w.address) != nil {
+	if len(rest) > 0 || flags >= 2*failureBuried || policy >= len(failurePolicies) || f.End > Taken || len(w.address) > 0 && f.Address.UnmarshalBinary(w.address) != nil {
 		return Failure{}, w, false
 	}
 	f.Policy = failurePolicies[policy]

@@ -93,7 +93,7 @@ func (m *model) tickTo(now int64, places []uint64) {
 
 // tubeStats recounts all values.
 func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
-	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop, Timeouts: t.timeouts, Releases: t.releases, Buries: t.buries, Failed: t.failed, Exhausted: t.exhausted, Duplicates: t.duplicates, Queued: t.queued, Worked: t.worked}
+	st := TubeStats{TubeCounts: TubeCounts{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop, Timeouts: t.timeouts, Releases: t.releases, Buries: t.buries, Failed: t.failed, Exhausted: t.exhausted, Duplicates: t.duplicates, Queued: t.queued, Worked: t.worked}}
 	for _, j := range m.jobs {
 		if j.tube == t.name {
 			st.Bytes += uint64(len(j.body))

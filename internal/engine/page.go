@@ -23,15 +23,10 @@ type PageSearch struct {
 }
 
 // heldKeys is a heap of keys.
-type heldKeys []heldKey
+type heldKeys []key
 
-type heldKey struct{ key }
-
-// Before implements heap.Element.
-func (k heldKey) Before(o heldKey) bool { return k.before(o.key) }
-
-// Moved implements heap.Element.
-func (heldKey) Moved(int) {}
+// Moved implements heap.Element. A key has no position.
+func (key) Moved(int) {}
 
 // maxReported is the maximum number of jobs that a slice of a search reports. Processing
 // a job takes several times as long as finding it: 500 jobs delayed all other clients by
@@ -128,7 +123,7 @@ func (e *Engine) continueHeld(now int64, t *tube, p *PageSearch, each func(st Jo
 			e.turnWork++
 			j := e.jobs.at(i)
 			if p.from = e.jobs.keyOf(j); j.tube() == t.num {
-				heap.Push(&p.found, heldKey{p.from})
+				heap.Push(&p.found, p.from)
 			}
 		}
 	}
@@ -137,7 +132,7 @@ func (e *Engine) continueHeld(now int64, t *tube, p *PageSearch, each func(st Jo
 			return true
 		}
 		k := heap.Pop(&p.found)
-		if i, j := e.lookup(k.id); i != none && j.state() == Reserved && j.tube() == t.num && e.jobs.keyOf(j) == k.key {
+		if i, j := e.lookup(k.id); i != none && j.state() == Reserved && j.tube() == t.num && e.jobs.keyOf(j) == k {
 			e.report(now, p, j, each)
 			reported++
 		}

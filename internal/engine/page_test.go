@@ -49,7 +49,7 @@ func TestPage(t *testing.T) {
 		var all []*job
 		e.each(func(_ slot, j *job) bool { all = append(all, j); return true })
 		slices.SortFunc(all, func(a, b *job) int {
-			if e.jobs.keyOf(a).before(e.jobs.keyOf(b)) {
+			if e.jobs.keyOf(a).Before(e.jobs.keyOf(b)) {
 				return -1
 			}
 			return 1

@@ -172,7 +172,7 @@ func (e *Engine) released(t *tube, j *job, as releaseTerms) {
 	} else {
 		c.Releases++
 	}
-	t.releases++
+	t.counts.Releases++
 	e.stats.Releases++
 	j.pri, j.delayAndCounts = as.pri, as.delay
 }
@@ -220,7 +220,7 @@ func (e *Engine) finishJob(why PolicyEvent, t *tube, i slot, j *job, how Ends, r
 	e.turnWork += endWork
 	e.notePolicy(PolicyAct{why, t.name, j.id, dead})
 	if why < Expired {
-		t.exhausted++
+		t.counts.Exhausted++
 		e.fails(t)
 	}
 	if release != nil {

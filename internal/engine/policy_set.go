@@ -140,9 +140,6 @@ func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	return OK
 }
 
-// NumPoliciesSet returns the number of patterns with run-time settings.
-func (e *Engine) NumPoliciesSet() int { return len(e.policies.set) }
-
 // SetPolicyOf returns the run-time settings of a pattern, or an empty string.
 func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.policies.set[pattern] }
 

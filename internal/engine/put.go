@@ -73,7 +73,7 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	if hash != 0 {
 		e.keys.add(i, hash)
 	}
-	t.totalJobs++
+	t.counts.TotalJobs++
 	e.stats.TotalJobs++
 	id = j.id
 

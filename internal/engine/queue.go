@@ -63,7 +63,8 @@ const (
 // due time, or rank in the order of burying, and id.
 type key struct{ first, id uint64 }
 
-func (k key) before(o key) bool { return k.first < o.first || k.first == o.first && k.id < o.id }
+// Before reports whether a key precedes another, as heap.Element requires.
+func (k key) Before(o key) bool { return k.first < o.first || k.first == o.first && k.id < o.id }
 
 func (k key) entry(i slot) entry { return entry{uint32(k.first >> 32), i} }
 
@@ -110,7 +111,7 @@ func (q *queue) push(k key, i slot, j *job) {
 		q.head = q.jobs.newLeaf()
 		q.tail = q.head
 		q.pages = []leafPage{{leaves: []leafRef{{number: q.head.number}}}}
-	case k.before(q.last):
+	case k.Before(q.last):
 		q.pushBetween(k, i, j)
 		return
 	case len(q.tail.entries) == leafJobs:
@@ -139,7 +140,7 @@ func (q *queue) pushBetween(k key, i slot, j *job) {
 			q.tail = after
 		}
 		l.split(q.jobs, after, next)
-		if !k.before(low) {
+		if !k.Before(low) {
 			l, place = after, place-next
 		}
 	}
@@ -190,9 +191,9 @@ func (q *queue) leaf(page, at int) *leaf { return q.jobs.leaves.at(q.pages[page]
 
 // find returns the position of the leaf for a key.
 func (q *queue) find(k key) (page, at int) {
-	page = sort.Search(len(q.pages)-1, func(n int) bool { return k.before(q.pages[n+1].low) })
+	page = sort.Search(len(q.pages)-1, func(n int) bool { return k.Before(q.pages[n+1].low) })
 	refs := q.pages[page].leaves
-	return page, sort.Search(len(refs)-1, func(n int) bool { return k.before(refs[n+1].low) })
+	return page, sort.Search(len(refs)-1, func(n int) bool { return k.Before(refs[n+1].low) })
 }
 
 // insert adds a leaf at a position of a page. If the page is full, insert splits it, or
@@ -258,8 +259,8 @@ func (q *queue) next(k key) slot {
 func (l *leaf) find(jobs *jobSlab, k key) int {
 	all, hint := l.entries[l.from:], k.entry(none).hint
 	n := sort.Search(len(all), func(m int) bool { return hint < all[m].hint })
-	if n > 0 && all[n-1].hint == hint && k.before(jobs.keyAt(all[n-1].slot)) {
-		n = sort.Search(n-1, func(m int) bool { return all[m].hint == hint && k.before(jobs.keyAt(all[m].slot)) })
+	if n > 0 && all[n-1].hint == hint && k.Before(jobs.keyAt(all[n-1].slot)) {
+		n = sort.Search(n-1, func(m int) bool { return all[m].hint == hint && k.Before(jobs.keyAt(all[m].slot)) })
 	}
 	return int(l.from) + n
 }

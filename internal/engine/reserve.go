@@ -87,7 +87,7 @@ func (e *Engine) best(s *Session) slot {
 	for _, w := range s.watches {
 		if t := w.tube; t.offers() {
 			i := t.ready.top()
-			if k := e.jobs.keyAt(i); best == none || k.before(least) {
+			if k := e.jobs.keyAt(i); best == none || k.Before(least) {
 				best, least = i, k
 			}
 		}

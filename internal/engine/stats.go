@@ -40,19 +40,30 @@ func (e *Engine) Memory() int64 {
 		int64(len(e.failures.of))*failureBytes
 }
 
+// TubeCounts contains numbers of events since a tube was created.
+type TubeCounts struct {
+	TotalJobs  uint64 // puts
+	Deletes    uint64 // successful commands, like Pauses
+	Pauses     uint64
+	Timeouts   uint64 // expired TTRs
+	Releases   uint64
+	Buries     uint64
+	Failed     uint64 // reserved jobs that were buried or exhausted
+	Exhausted  uint64 // jobs that reached a limit of the tube's policy
+	Duplicates uint64 // puts that found a duplicate
+
+	Queued Total // time from ready to reserved; see Times
+	Worked Total // time from reserved to delete, release or bury
+}
+
 // TubeStats contains the values of stats-tube, and more.
 type TubeStats struct {
+	TubeCounts
+
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // current numbers of jobs
 
 	Bytes                    uint64 // current size of the tube's bodies
-	TotalJobs                uint64 // number of puts since the tube was created
 	Using, Watching, Waiting uint64 // current numbers of sessions
-	Deletes, Pauses          uint64 // successful commands since the tube was created
-	Timeouts                 uint64 // expired TTRs since the tube was created
-	Releases, Buries         uint64 // numbers since the tube was created
-	Failed                   uint64 // reserved jobs that were buried or exhausted since the tube was created
-	Exhausted                uint64 // exhausted jobs since the tube was created
-	Duplicates               uint64 // puts of duplicates since the tube was created
 	Pause, PauseLeft         int64  // in seconds; 0 if not paused
 
 	// Gate is the time in ns for which the tube's policy permits no reservation. It is
@@ -75,9 +86,6 @@ type TubeStats struct {
 	// tube a dead tube.
 	Dead bool
 
-	Queued Total // time from ready to reserved, since the tube was created
-	Worked Total // time from reserved to delete, release or bury
-
 	// WorkP95 is the 95th percentile of Worked in ns, since the measurement of the tube
 	// started. It is zero if the tube is not measured; see MeasureTube.
 	WorkP95 int64
@@ -94,26 +102,16 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 
 func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	st := TubeStats{
+		TubeCounts: t.counts,
 		Urgent:     uint64(t.urgent),
 		Ready:      uint64(t.ready.n),
 		Reserved:   uint64(t.reserved),
 		Delayed:    uint64(t.delayed.n),
 		Buried:     uint64(t.buried.n),
 		Bytes:      uint64(t.bytes),
-		TotalJobs:  t.totalJobs,
 		Using:      uint64(t.using),
 		Watching:   uint64(t.watching),
 		Waiting:    uint64(t.waiting),
-		Deletes:    t.cmdDelete,
-		Pauses:     t.cmdPause,
-		Timeouts:   t.timeouts,
-		Releases:   t.releases,
-		Buries:     t.buries,
-		Failed:     t.failed,
-		Exhausted:  t.exhausted,
-		Duplicates: t.duplicates,
-		Queued:     t.queued,
-		Worked:     t.worked,
 		Dead:       e.hasOrigin(t.ready.top()) || e.hasOrigin(t.buried.top()),
 	}
 	if t.times != nil {

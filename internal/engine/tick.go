@@ -76,7 +76,7 @@ func (e *Engine) tickSession(now int64, s *Session) {
 		i := s.reserved.top()
 		j := e.jobs.at(i)
 		e.jobs.held(j).Timeouts++
-		e.tubeOfJob(j).timeouts++
+		e.tubeOfJob(j).counts.Timeouts++
 		j.packing |= unlogged
 		e.stats.Timeouts++
 		e.releaseLost(now, i, Timeout)

@@ -48,7 +48,7 @@ func (e *Engine) endQueue(now int64, t *tube, since int64) {
 	if t.times != nil {
 		t.times.Queue.Record(d)
 	}
-	t.queued.add(d)
+	t.counts.Queued.add(d)
 }
 
 // endWork records the end of work on a reserved job. It uses the time passed to Tick,
@@ -59,5 +59,5 @@ func (e *Engine) endWork(t *tube, j *job) {
 	if t.times != nil {
 		t.times.Work.Record(d)
 	}
-	t.worked.add(d)
+	t.counts.Worked.add(d)
 }

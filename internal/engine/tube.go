@@ -46,17 +46,7 @@ type tube struct {
 	shut        bool // no job is offered: the tube is paused, or its gate is shut
 	resuming    bool // the pause has ended, but not all waiting sessions have been served
 	keptByPause bool // a restored pause keeps the tube
-	totalJobs   uint64
-	cmdDelete   uint64
-	cmdPause    uint64
-	timeouts    uint64 // like the next two, a number since the tube was created
-	releases    uint64
-	buries      uint64
-	exhausted   uint64 // jobs of the tube that reached a limit of its policy
-	duplicates  uint64 // puts that found a duplicate
-	queued      Total  // time from ready to reserved; see Times
-	worked      Total  // time from reserved to delete, release or bury
-	failed      uint64 // reserved jobs that were buried, or exhausted by its policy
+	counts      TubeCounts
 	times       *Times // nil unless the tube is measured; see MeasureTube
 	timer       timer
 }

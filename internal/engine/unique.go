@@ -118,7 +118,7 @@ func (e *Engine) duplicate(now int64, t *tube, i slot, spec Spec, body []byte) (
 		return 0, o
 	}
 	e.duplicatePuts++
-	t.duplicates++
+	t.counts.Duplicates++
 	e.notePolicy(PolicyAct{Deduplicated, t.name, j.id, ""})
 	return j.id, Duplicate
 }

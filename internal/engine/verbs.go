@@ -68,7 +68,7 @@ func (e *Engine) delete(i slot, j *job) Outcome {
 	if j.state() == Reserved {
 		e.endWork(t, j)
 	}
-	t.cmdDelete++
+	t.counts.Deletes++
 	e.stats.Deletes++
 	e.emitDeleted(t, i, j)
 	e.removeJob(i, j)
@@ -158,7 +158,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32, end Ends) Outcome {
 
 // fails counts a failed attempt of a job in a tube.
 func (e *Engine) fails(t *tube) {
-	t.failed++
+	t.counts.Failed++
 	e.stats.Failed++
 }
 
@@ -167,7 +167,7 @@ func (e *Engine) fails(t *tube) {
 func (e *Engine) makeBuried(t *tube, i slot, j *job, policy string) {
 	c := e.jobs.cold(j)
 	c.Buries++
-	t.buries++
+	t.counts.Buries++
 	e.buried++
 	c.when = e.buried
 	j.setState(Buried)
@@ -234,7 +234,7 @@ func (e *Engine) Pause(now int64, name []byte, seconds uint32) Outcome {
 	if o := e.admit(TubePaused, t, 0); o != OK {
 		return o
 	}
-	t.cmdPause++
+	t.counts.Pauses++
 	e.pause(t, now+int64(seconds)*second, seconds)
 	e.emit(pauseOf(t))
 	if seconds == 0 {
