@@ -18,7 +18,7 @@ func (opt *Options) Logger(w io.Writer, journald bool) (*slog.Logger, *slog.Leve
 	if journald {
 		w = prioritizer{w}
 	}
-	if opt.jsonLog {
+	if opt.logFormat == "json" {
 		o.ReplaceAttr = named
 		return slog.New(slog.NewJSONHandler(w, o)), level
 	}

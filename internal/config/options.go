@@ -35,7 +35,7 @@ type Options struct {
 	Verbose int // 1 logs connections, 2 also commands
 	Version bool
 
-	jsonLog    bool
+	logFormat  string
 	compaction bool // -c or -n, which do nothing
 }
 
@@ -95,6 +95,7 @@ func Default() Options {
 		Server:     server.Options{MaxConns: server.DefaultMaxConns, MaxBuffers: server.DefaultMaxBuffers, StallTimeout: server.DefaultStallTimeout},
 		Journal:    Journal{asked: wal.DefaultSegmentSize, History: history.DefaultLimit, FastFailover: true},
 		Admin:      Admin{Tubes: admin.DefaultTubes, Console: true},
+		logFormat:  "text",
 		Slow:       Slow{Turn: 50 * time.Millisecond, Sync: time.Second},
 	}
 }

@@ -2,13 +2,17 @@ package config
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/internal/duration"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/flags"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // A setting has one name, parser and variable for the command line, the environment and
@@ -35,9 +39,26 @@ func (s *setting) String() string {
 	return ""
 }
 
-// as returns a setting that stores the result of parse in *dst and formats it with show.
-func as[T any](dst *T, parse func(string) (T, error), show func(T) any) *setting {
+// as returns a setting that stores the result of parse in *dst.
+func as[T any](dst *T, parse func(string) (T, error)) *setting {
 	return &setting{set: flags.Into(dst, parse), value: func() any { return show(*dst) }}
+}
+
+// show returns a value for TOML, or nil for an empty text.
+func show(value any) any {
+	switch v := value.(type) {
+	case string:
+		if v == "" {
+			return nil
+		}
+	case time.Duration:
+		return duration.Format(v)
+	case fs.FileMode:
+		return fmt.Sprintf("%#o", v)
+	case wire.Compat:
+		return v.String()
+	}
+	return value
 }
 
 // listOf returns a setting that appends the result of parse to *list.
@@ -62,7 +83,7 @@ func listOf[T any](list *[]T, parse func(string) (T, error)) *setting {
 
 // onOff returns a boolean setting.
 func onOff(dst *bool) *setting {
-	s := as(dst, parseSwitch, plainly)
+	s := as(dst, parseSwitch)
 	s.isSwitch = true
 	return s
 }

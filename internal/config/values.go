@@ -9,24 +9,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/duration"
 	"github.com/beanpole-mq/beanpole/internal/flags"
 	"github.com/beanpole-mq/beanpole/internal/server"
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Parsers and formatters for the values of settings.
-
-// plainly formats values whose TOML form is the value itself.
-func plainly[T any](v T) any { return v }
-
-// unlessEmpty formats text. An empty text is not shown.
-func unlessEmpty(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
+// Parsers for the values of settings.
 
 func parseSwitch(s string) (bool, error) {
 	on, err := strconv.ParseBool(s)
@@ -100,36 +87,15 @@ func parseMode(s string) (fs.FileMode, error) {
 	return fs.FileMode(n), nil
 }
 
-func showMode(m fs.FileMode) any { return fmt.Sprintf("%#o", m) }
-
-func showDuration(d time.Duration) any { return duration.Format(d) }
-
 // parseMillis parses a number of milliseconds, at most a century.
 func parseMillis(s string) (time.Duration, error) {
 	n, err := flags.Number(s, "milliseconds", 100*365*24*3600*1000)
 	return time.Duration(n) * time.Millisecond, err
 }
 
-// showFsync formats milliseconds. With -F, there is no value.
-func showFsync(d time.Duration) any {
-	if d == neverSync {
-		return nil
-	}
-	return d.Milliseconds()
-}
-
-func showCompat(c wire.Compat) any { return c.String() }
-
-func parseLogFormat(s string) (json bool, err error) {
+func parseLogFormat(s string) (string, error) {
 	if s != "text" && s != "json" {
-		return false, errors.New("want text or json")
+		return "", errors.New("want text or json")
 	}
-	return s == "json", nil
-}
-
-func showLogFormat(json bool) any {
-	if json {
-		return "json"
-	}
-	return "text"
+	return s, nil
 }
