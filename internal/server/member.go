@@ -15,8 +15,9 @@ import (
 // clients without a command in progress are resumed by the new leader (resume.go). All
 // other connections are closed, on all members.
 
-// DefaultLeaderTimeout is the default time that a client waits for a leader.
-const DefaultLeaderTimeout = 10 * time.Second
+// leaderTimeout is the time that a client waits for a leader before the server closes its
+// connection. If there has been no leader for longer than that, new clients do not wait.
+const leaderTimeout = 10 * time.Second
 
 // A Cluster is the server's view of the cluster whose member it runs on.
 type Cluster struct {
@@ -25,11 +26,6 @@ type Cluster struct {
 
 	// Dial opens a stream to the leader's Server.ServeProxied. It must not block.
 	Dial func(leader uint64) (MemberStream, error)
-
-	// LeaderTimeout is the time that a client waits for a leader before the server closes
-	// its connection. If there has been no leader for longer than that, new clients do
-	// not wait. Zero means DefaultLeaderTimeout.
-	LeaderTimeout time.Duration
 
 	// Heard returns the other members from which this member has heard since it became
 	// the leader. A new leader waits for their clients. Heard can be nil.
@@ -101,12 +97,11 @@ func (s *Server) leadership() Leadership {
 
 // leaderDeadline returns the time at which the connection of a pending client is closed.
 // came is the time at which the client connected. If no leader has been known for
-// Cluster.LeaderTimeout, the connection is closed at once, because the member is
-// isolated.
+// leaderTimeout, the connection is closed at once, because the member is isolated.
 func (s *Server) leaderDeadline(came int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return min(came, s.mu.alone) + int64(s.opt.Cluster.LeaderTimeout)
+	return min(came, s.mu.alone) + int64(leaderTimeout)
 }
 
 // converse starts the local conversation of a pending client and passes it to the loop

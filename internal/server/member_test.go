@@ -137,7 +137,7 @@ func TestPatience(t *testing.T) {
 					if i != 2 || name == "none" {
 						io.WriteString(client.nc, "put 0 0 60 1\r\nx\r\n") // the server might have closed it
 						client.wantEnd()
-						want := DefaultLeaderTimeout
+						want := leaderTimeout
 						if i > 0 && name == "none" {
 							want = 0
 						}
@@ -180,7 +180,7 @@ func TestSilentLeader(t *testing.T) {
 		synctest.Wait()
 		waits := c.members[1].dial()
 		waits.send("reserve\n")
-		time.Sleep(2 * DefaultLeaderTimeout) // in the test's fake time
+		time.Sleep(2 * leaderTimeout) // in the test's fake time
 		c.members[1].wantConns(2)
 		leaves.nc.Close()
 		stream := <-streams

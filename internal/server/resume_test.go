@@ -189,7 +189,7 @@ func TestDoubt(t *testing.T) {
 		client.send("put 0 0 60 5\nhe")
 		synctest.Wait()
 		c.change(1)
-		time.Sleep(DefaultLeaderTimeout - doubtTime/2) // the client's leader timeout is almost over
+		time.Sleep(leaderTimeout - doubtTime/2) // the client's leader timeout is almost over
 		began := time.Now()
 		m.Follow(Leadership{Leader: 3, Term: c.term + 1})
 		synctest.Wait()

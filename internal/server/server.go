@@ -202,9 +202,6 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.MaxBuffers > 0 {
 		opt.MaxBuffers = max(opt.MaxBuffers, 2*int64(opt.MaxJobSize))
 	}
-	if m := opt.Cluster; m != nil {
-		m.LeaderTimeout = cmp.Or(m.LeaderTimeout, DefaultLeaderTimeout)
-	}
 	opt.Logger = cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{broker: b, opt: opt, reports: newReports(opt.Logger), self: newProcess(), begun: time.Now()}
 	s.slots.limit, s.slots.reports, s.slots.freed.L = opt.MaxConns, s.reports, &s.slots.Mutex
