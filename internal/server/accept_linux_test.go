@@ -133,16 +133,8 @@ func TestAcceptedSocketsHaveOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fd.Close()
-	poll, err := newSystemPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer poll.Close()
-	s := &listeningSocket{fd: fd, deadAfter: 2 * time.Minute}
 	dialTo(t, l)
-	if err := s.Watch(poll, true); err != nil {
-		t.Fatal(err)
-	}
+	s := newListeningSocket(fd, 2*time.Minute)
 	checkOptions(t, "connected before", s)
 	if _, _, err := s.AcceptSocket(); err != epoll.ErrWouldBlock {
 		t.Fatalf("no client waits: %v", err)

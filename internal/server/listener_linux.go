@@ -49,7 +49,7 @@ func (s *Server) takeListener(l net.Listener) (*listeningSocket, error) {
 	if _, ok := l.(*net.TCPListener); ok {
 		l.Close()
 	}
-	own := &listeningSocket{fd: fd, deadAfter: s.opt.deadAfter()}
+	own := newListeningSocket(fd, s.opt.deadAfter())
 	s.mu.listeners[own] = struct{}{}
 	return own, nil
 }
@@ -59,8 +59,13 @@ type listeningSocket struct {
 	fd        epoll.Socket
 	deadAfter time.Duration
 	closed    bool
-	added     bool // to the Poller
 	inherits  bool // clients that connected before the socket had its options have all been accepted
+}
+
+func newListeningSocket(fd epoll.Socket, deadAfter time.Duration) *listeningSocket {
+	unix.SetNonblock(int(fd), true) // a service manager can pass a blocking socket
+	setOptions(fd)
+	return &listeningSocket{fd: fd, deadAfter: deadAfter}
 }
 
 // Close implements io.Closer. A second Close must not close another file that has the
@@ -80,7 +85,7 @@ func (s *listeningSocket) AcceptSocket() (Socket, net.Addr, error) {
 	}
 	fd, client, err := s.fd.Accept()
 	if err != nil {
-		s.inherits = s.inherits || s.added && err == epoll.ErrWouldBlock
+		s.inherits = s.inherits || err == epoll.ErrWouldBlock
 		return nil, nil, err
 	}
 	if !client.IsValid() {
@@ -97,22 +102,14 @@ func (s *listeningSocket) AcceptSocket() (Socket, net.Addr, error) {
 var unnamed net.Addr = &net.UnixAddr{Net: "unix", Name: "@"}
 
 // Watch implements Listening.
-func (s *listeningSocket) Watch(p Poller, on bool) (err error) {
-	events := epoll.Events(0)
-	if on {
-		events = epoll.Readable
-	}
+func (s *listeningSocket) Watch(p Poller, on bool) error {
 	switch {
 	case s.closed:
 		return net.ErrClosed
-	case s.added:
-		return p.Modify(s.fd, epoll.Listeners, events)
+	case !on:
+		return p.Remove(s.fd)
 	}
-	unix.SetNonblock(int(s.fd), true) // a service manager can pass a blocking socket
-	setOptions(s.fd)
-	err = p.Add(s.fd, epoll.Listeners, events)
-	s.added = err == nil
-	return err
+	return p.Add(s.fd, epoll.Listeners, epoll.Readable)
 }
 
 // setOptions sets the options that package net would set for a TCP connection: no delay
