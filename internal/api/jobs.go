@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 
@@ -163,16 +162,14 @@ func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 	if a == (engine.Alteration{}) {
 		return none, badRequest("no change: want priority, delay, ttr or a body")
 	}
-	var refused error
-	none, err = r.onJob("changed in this way: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
+	return r.onJob("changed in this way: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) (engine.Outcome, error) {
 		if a.Body != nil { // workers receive the new body, so it is checked like the body of a put
-			if refused = r.permittedOn(putNamed, fmt.Sprintf("the tube of job %d", st.ID), st.Tube); refused != nil {
-				return engine.OK
+			if err := r.permittedOn(putNamed, fmt.Sprintf("the tube of job %d", st.ID), st.Tube); err != nil {
+				return engine.OK, err
 			}
 		}
-		return e.AlterJob(now, st.ID, a)
+		return e.AlterJob(now, st.ID, a), nil
 	})
-	return none, cmp.Or(refused, err)
 }
 
 // fits refuses a body that exceeds max-job-size.
@@ -225,19 +222,17 @@ func (r *request) put(as string, id uint64, err error) error {
 }
 
 // redriveJob returns a job to its origin, on which the client also needs the right.
-func (r *request) redriveJob(*admin.OfJob) (none admin.None, err error) {
-	var refused error
-	_, err = r.onJob("redriven: it must be buried or ready, and have an origin", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
+func (r *request) redriveJob(*admin.OfJob) (admin.None, error) {
+	return r.onJob("redriven: it must be buried or ready, and have an origin", func(e *engine.Engine, now int64, st *engine.JobStats) (engine.Outcome, error) {
 		if st.Origin == "" {
-			return engine.NotFound
+			return engine.NotFound, nil
 		}
 		r.note("to", st.Origin)
-		if refused = r.permittedOn(manageNamed, fmt.Sprintf("the origin of job %d", st.ID), st.Origin); refused != nil {
-			return engine.OK
+		if err := r.permittedOn(manageNamed, fmt.Sprintf("the origin of job %d", st.ID), st.Origin); err != nil {
+			return engine.OK, err
 		}
-		return e.RedriveJob(now, st.ID, "")
+		return e.RedriveJob(now, st.ID, ""), nil
 	})
-	return none, cmp.Or(err, refused)
 }
 
 func (r *request) kickJob(*admin.OfJob) (admin.None, error) {
@@ -254,16 +249,21 @@ func (r *request) releaseJob(in *admin.ReleaseJob) (admin.None, error) {
 
 // doJob performs an action of tasks on a single job.
 func (r *request) doJob(what string, task *admin.StartTask) (admin.None, error) {
-	return r.onJob(what, func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome { return doTo(e, now, st, task) })
+	return r.onJob(what, func(e *engine.Engine, now int64, st *engine.JobStats) (engine.Outcome, error) {
+		return doTo(e, now, st, task), nil
+	})
 }
 
 // onJob performs an action on the job in the path, which must exist. The engine returns
 // NotFound if the state of the job does not permit the action.
-func (r *request) onJob(what string, do func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome) (none admin.None, err error) {
+func (r *request) onJob(what string, do func(e *engine.Engine, now int64, st *engine.JobStats) (engine.Outcome, error)) (none admin.None, err error) {
 	return none, r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
 		r.note("tube", st.Tube)
-		o := do(e, now, &st)
+		o, err := do(e, now, &st)
+		if err != nil {
+			return err
+		}
 		if o == engine.NotFound {
 			return problemf(http.StatusConflict, "job %d is %v and cannot be %s", r.job, st.State, what)
 		}

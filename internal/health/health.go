@@ -79,7 +79,6 @@ type Tube struct {
 	Work                             time.Duration // average duration of past reservations; zero if there are none
 	WorkP95                          time.Duration // 95th percentile of these; zero if unknown
 	PauseLeft                        time.Duration
-	PausedUntil                      time.Time     // zero if unknown
 	Gate                             time.Duration // time until the policy permits a reserve; negative means until a reservation ends
 	GateByLog                        bool          // whether Gate is shut because the journal has no space for a record of the policy
 	Used                             float64       // share of its limits

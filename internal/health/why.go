@@ -119,16 +119,10 @@ const Endless = math.MaxUint32 * time.Second
 
 // pausedHow returns the end of the pause.
 func (t *Tube) pausedHow() string {
-	until := t.PausedUntil.UTC()
-	switch begin := until.Add(-t.PauseLeft); {
-	case t.PauseLeft >= Endless:
+	if t.PauseLeft >= Endless {
 		return " without end"
-	case t.PausedUntil.IsZero():
-		return " for another " + words(t.PauseLeft)
-	case begin.YearDay() == until.YearDay() && t.PauseLeft < 24*time.Hour:
-		return until.Format(" until 15:04 UTC")
 	}
-	return until.Format(" until 2006-01-02 15:04 UTC")
+	return time.Now().Add(t.PauseLeft + time.Second).UTC().Format(" until 2006-01-02 15:04 UTC") // the time left is rounded down
 }
 
 // quiet describes a tube without ready jobs. Its buried jobs are a finding.

@@ -85,9 +85,6 @@ func (t *Tube) Health() health.Tube {
 	if t.Worked.N > 0 {
 		one.Work, one.WorkP95 = max(1, time.Duration(mean(t.Worked.Sum, t.Worked.N))), time.Duration(t.WorkP95)
 	}
-	if one.PauseLeft > 0 {
-		one.PausedUntil = time.Now().Add(one.PauseLeft + time.Second) // the remaining time is rounded down
-	}
 	return one
 }
 
