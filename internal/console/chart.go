@@ -23,7 +23,7 @@ type chartLine struct {
 	Values              []string // text alternative
 
 	points []point
-	latest []point // the value of each second, for Now; empty means to use points
+	latest float64 // for Now
 }
 
 const chartWidth, chartHeight = 300, 96 // also in the template

@@ -165,9 +165,9 @@ func (c *confirmation) count(r *request) error {
 		n.Ready, n.Delayed, n.Buried, n.Reserved = n.Ready+t.Jobs.Ready, n.Delayed+t.Jobs.Delayed, n.Buried+t.Jobs.Buried, n.Reserved+t.Jobs.Reserved
 	}
 	if c.Many && !slices.Contains(c.States, c.State) {
-		c.State = c.States[max(0, slices.IndexFunc(c.States, func(s string) bool { return countOf(&n, s) > 0 }))]
+		c.State = c.States[max(0, slices.IndexFunc(c.States, func(s string) bool { return jobsByState(&n)[s] > 0 }))]
 		c.Values.Set("state", c.State)
 	}
-	c.Count = countOf(&n, c.State)
+	c.Count = jobsByState(&n)[c.State]
 	return nil
 }

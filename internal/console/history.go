@@ -51,43 +51,38 @@ func (r *request) newHistoryView(link string) (v historyView, shown span) {
 	return v, shown
 }
 
-// historyCharts draws a history. Each point is a mean over some time. lately has the last
-// seconds of some series: their current values are the values of the last second, as
-// elsewhere on the page.
-func historyCharts(h, lately *admin.History, s *span) []chart {
+// historyCharts draws a history. Each point is a mean over some time. levels has the
+// current values of some series.
+func historyCharts(h *admin.History, levels map[string]uint64, s *span) []chart {
 	a := &axis{end: h.End, step: float64(h.Step), clock: s.clock}
 	for _, values := range h.Series {
 		a.samples = max(a.samples, len(values))
 	}
 	a.points = min(a.samples, chartPoints)
 	line := func(series, name, class string) chartLine {
+		l := chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, 1)}
+		l.latest = lastOf(l.points)
+		if now, ok := levels[series]; ok {
+			l.latest = float64(now)
+		}
+		return l
+	}
+	rates := func(series, name, class string) chartLine {
 		l := chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, float64(h.Step)/s.per)}
-		if s.per == 1 {
-			l.latest = lately.Series[series]
-		}
+		l.latest = lastOf(l.points)
 		return l
-	}
-	level := func(series, name, class string) chartLine { // ends at the current value, because a mean would differ from the number on the page
-		l := chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, 1), latest: lately.Series[series]}
-		if n := len(l.points); n > 0 && len(l.latest) > 0 {
-			l.points[n-1] = new(lastOf(l.latest))
-		}
-		return l
-	}
-	mean := func(series, name, class string) chartLine {
-		return chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, 1)}
 	}
 	long := func(v float64) string { return duration(v) }
 	amount := func(v float64) string { return num(int64(v)) }
 	all := []chart{
-		a.chart("flow", "Jobs "+s.unit, rate, line("put", "put", "plain"), line("done", "done", "accent")),
-		a.chart("trouble", "Failures "+s.unit, rate, line("failed", "failed", "buried"), line("timeouts", "timed out", "warned"), line("retried", "retried", "plain")),
-		a.chart("jobs", "Jobs", amount, level("ready", "ready", "ready"), level("reserved", "reserved", "reserved"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
-		a.chart("oldest", "Oldest ready", long, level("oldest_ready", "time", "plain")),
-		a.chart("wait", "Wait time", long, mean("wait_p50", "median", "plain"), mean("wait_p95", "95 %", "accent")),
-		a.chart("run", "Run time", long, mean("run_p50", "median", "plain"), mean("run_p95", "95 %", "accent")),
-		a.chart("clients", "Connections", amount, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
-		a.chart("refused", "Refusals "+s.unit, rate, line("refused", "refused", "warned")),
+		a.chart("flow", "Jobs "+s.unit, rate, rates("put", "put", "plain"), rates("done", "done", "accent")),
+		a.chart("trouble", "Failures "+s.unit, rate, rates("failed", "failed", "buried"), rates("timeouts", "timed out", "warned"), rates("retried", "retried", "plain")),
+		a.chart("jobs", "Jobs", amount, line("ready", "ready", "ready"), line("reserved", "reserved", "reserved"), line("delayed", "delayed", "delayed"), line("buried", "buried", "buried")),
+		a.chart("oldest", "Oldest ready", long, line("oldest_ready", "time", "plain")),
+		a.chart("wait", "Wait time", long, line("wait_p50", "median", "plain"), line("wait_p95", "95 %", "accent")),
+		a.chart("run", "Run time", long, line("run_p50", "median", "plain"), line("run_p95", "95 %", "accent")),
+		a.chart("clients", "Connections", amount, line("connections", "all", "plain"), line("waiting", "waiting", "accent")),
+		a.chart("refused", "Refusals "+s.unit, rate, rates("refused", "refused", "warned")),
 	}
 	all[1].First = a.firstFailure(h)
 	return slices.DeleteFunc(all, func(c chart) bool { return c.empty })
@@ -147,11 +142,7 @@ func (a *axis) chart(id, title string, show func(float64) string, lines ...chart
 	for i := range lines {
 		l := &lines[i]
 		l.D = drawPath(l.points, chartWidth, chartHeight, most)
-		latest := l.latest
-		if len(latest) == 0 {
-			latest = l.points
-		}
-		l.Now, l.Values = show(lastOf(latest)), tenth(l.points, show)
+		l.Now, l.Values = show(l.latest), tenth(l.points, show)
 	}
 	return c
 }

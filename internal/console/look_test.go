@@ -140,29 +140,29 @@ func (v *liveValues) applied(html string) string {
 	return html
 }
 
-// The legend of a chart shows the current value, like the figures above it, not the
-// average of the last point.
+// The legend of a chart shows the current levels, like the figures above it, not the
+// average of the last point. A rate is the average of the last point.
 func TestLegend(t *testing.T) {
 	burst := make([]*float64, 600)
 	for i := range burst {
 		burst[i] = new(float64)
 	}
 	*burst[599] = 3416
-	calm := burst[:540]
 	all := func(step int64, of []*float64) *admin.History {
 		return &admin.History{Step: step, Series: map[string][]*float64{"put": of, "ready": of}}
 	}
 	for name, c := range map[string]struct {
-		h, lately *admin.History
-		span      int
-		want      string
+		h      *admin.History
+		levels map[string]uint64
+		span   int
+		want   string
 	}{
-		"ten minutes":                     {all(1, burst), all(1, burst[540:]), 0, "flow 3\u202f416 jobs 3\u202f416 "},
-		"a day":                           {all(60, calm), all(1, burst[540:]), 2, "jobs 3\u202f416 "},
-		"a server without recent samples": {all(1, calm), new(admin.History), 0, ""},
+		"ten minutes":                    {all(1, burst), map[string]uint64{"ready": 3416}, 0, "flow 569 jobs 3\u202f416 "},
+		"a day":                          {all(60, burst), map[string]uint64{"ready": 3416}, 2, "flow 569 jobs 3\u202f416 "},
+		"a server without recent events": {all(1, burst[:540]), nil, 0, ""},
 	} {
 		got := ""
-		for _, one := range historyCharts(c.h, c.lately, &spans[c.span]) {
+		for _, one := range historyCharts(c.h, c.levels, &spans[c.span]) {
 			got += one.ID + " " + one.Lines[0].Now + " "
 		}
 		if got != c.want {

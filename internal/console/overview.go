@@ -49,7 +49,7 @@ func overviewPage(r *request) (*page, error) {
 	}
 	var found admin.Attention
 	var stats admin.Stats
-	var history, minutes admin.History
+	var history, minute admin.History
 	var oldest admin.Tubes
 	api, ctx := r.api(), r.Context()
 	err := r.parallel(r.site,
@@ -67,7 +67,7 @@ func overviewPage(r *request) (*page, error) {
 			return err
 		},
 		func() (err error) {
-			minutes, err = api.GetHistory(ctx, &admin.GetHistory{Points: new(60)})
+			minute, err = api.GetHistory(ctx, &admin.GetHistory{Points: new(60)})
 			return optional(err)
 		},
 		func() (err error) {
@@ -84,9 +84,11 @@ func overviewPage(r *request) (*page, error) {
 	o.Total, o.More = found.Total, found.Total-tubesOf(found.Findings)
 	o.Oldest = oldest.Tubes
 	if o.MayCharts = history.Step > 0; o.MayCharts {
-		o.History.Charts = historyCharts(&history, &minutes, &shown)
+		levels := jobsByState(&stats.Jobs)
+		levels["connections"], levels["waiting"] = stats.Connections.Current, stats.Connections.Waiting
+		o.History.Charts = historyCharts(&history, levels, &shown)
 		for _, state := range op.States {
-			o.Sparks[state] = newSpark("spark-"+state, state, downsample(minutes.Series[state], sparkPoints, 1), overviewSpark, sparkHeight)
+			o.Sparks[state] = newSpark("spark-"+state, state, downsample(minute.Series[state], sparkPoints, 1), overviewSpark, sparkHeight)
 		}
 	}
 	p := newPage("overview", "Overview", "overview", o)

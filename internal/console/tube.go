@@ -45,7 +45,7 @@ const (
 
 // addClasses adds the classes of the first jobs, except for live values.
 func (v *tubeView) addClasses(r *request) (err error) {
-	if !v.Bodies || r.live || countOf(&v.Tube.Jobs, v.State) == 0 {
+	if !v.Bodies || r.live || jobsByState(&v.Tube.Jobs)[v.State] == 0 {
 		return nil
 	}
 	v.Sample, err = r.api().ListClasses(r.Context(), &admin.ListClasses{OfTube: admin.OfTube{Tube: v.Name}, State: v.State, Limit: sampledJobs})
@@ -61,11 +61,6 @@ func (v *tubeView) addClasses(r *request) (err error) {
 type stateTab struct {
 	Name  string
 	Count uint64
-}
-
-// countOf returns the number of jobs in a state.
-func countOf(n *admin.JobCounts, state string) uint64 {
-	return map[string]uint64{"ready": n.Ready, "reserved": n.Reserved, "delayed": n.Delayed, "buried": n.Buried}[state]
 }
 
 const (
@@ -112,14 +107,16 @@ func tubePage(r *request) (*page, error) {
 		return nil, err
 	}
 	if len(past.Series["ready"]) > 0 {
-		v.History.Charts = historyCharts(&past, levelsOf(&v.Tube), &shown)
+		levels := jobsByState(&v.Tube.Jobs)
+		levels["oldest_ready"] = uint64(v.OldestReady)
+		v.History.Charts = historyCharts(&past, levels, &shown)
 	}
 	v.Clients, v.More = r.clientList(clients.Connections), clients.Next != ""
 	v.addJobs(r, &jobs)
 	for _, s := range op.States {
-		v.States = append(v.States, stateTab{s, countOf(&v.Tube.Jobs, s)})
+		v.States = append(v.States, stateTab{s, jobsByState(&v.Tube.Jobs)[s]})
 	}
-	v.All = bulkTarget{Tube: name, State: v.State, Count: countOf(&v.Tube.Jobs, v.State), Dead: haveOrigin(jobs.Jobs)}
+	v.All = bulkTarget{Tube: name, State: v.State, Count: jobsByState(&v.Tube.Jobs)[v.State], Dead: haveOrigin(jobs.Jobs)}
 	p := newPage("tube", name, "tubes", v)
 	p.Me = me
 	if r.FormValue("state") == "" {
@@ -129,12 +126,9 @@ func tubePage(r *request) (*page, error) {
 	return p, nil
 }
 
-// levelsOf returns the current levels of a tube, as a history.
-func levelsOf(t *admin.Tube) *admin.History {
-	one := func(n uint64) []point { return []point{new(float64(n))} }
-	return &admin.History{Series: map[string][]point{
-		"ready": one(t.Jobs.Ready), "reserved": one(t.Jobs.Reserved), "delayed": one(t.Jobs.Delayed), "buried": one(t.Jobs.Buried), "oldest_ready": one(uint64(t.OldestReady)),
-	}}
+// jobsByState returns the numbers of jobs by state. The states are also names of series.
+func jobsByState(n *admin.JobCounts) map[string]uint64 {
+	return map[string]uint64{"ready": n.Ready, "reserved": n.Reserved, "delayed": n.Delayed, "buried": n.Buried}
 }
 
 // haveOrigin reports whether at least one of the jobs has an origin, and can be redriven.
@@ -163,7 +157,7 @@ func (r *request) tubeGone(name string) *page {
 // busiestState returns the state that is shown first.
 func (v *tubeView) busiestState() string {
 	for _, s := range []string{"ready", "buried", "reserved", "delayed"} {
-		if countOf(&v.Tube.Jobs, s) > 0 {
+		if jobsByState(&v.Tube.Jobs)[s] > 0 {
 			return s
 		}
 	}
