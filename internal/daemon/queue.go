@@ -93,6 +93,11 @@ func reading(log *slog.Logger) func(done, total int64) {
 
 func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duration) {
 	for _, t := range r.Torn {
+		if t.Closed {
+			log.Warn("removed bytes after the journal's end: no server wrote them, and no job is lost",
+				"file", t.File, "offset", t.Offset, "bytes", t.Length)
+			continue
+		}
 		log.Warn("removed an incomplete write at the journal's end: it was not synced, so unless -f or -F is set, no reply depended on it",
 			"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records)
 	}

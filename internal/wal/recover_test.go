@@ -30,6 +30,7 @@ func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 //	cut SEQ OFF        cut the file to OFF bytes
 //	flip SEQ OFF       flip a bit
 //	zero SEQ OFF N     write N zeros
+//	soil SEQ OFF       write a byte 0xee
 //	remove             remove the oldest segment
 //	drop SEQ           remove the file
 //	copy SEQ SEQ       make the second file a copy of the first
@@ -125,7 +126,7 @@ func (s *story) run(words []string) {
 		must(s.t, err)
 		_, err = f.WriteAt([]byte(strings.Repeat("\xee", int(arg(2)))), 0)
 		must(s.t, err)
-	case "cut", "flip", "zero":
+	case "cut", "flip", "zero", "soil":
 		f, err := s.fsys.OpenWrite(name(1))
 		must(s.t, err)
 		switch words[0] {
@@ -137,6 +138,8 @@ func (s *story) run(words []string) {
 			_, err = f.WriteAt([]byte{b[0] ^ 4}, arg(2))
 		case "zero":
 			_, err = f.WriteAt(make([]byte, arg(3)), arg(2))
+		case "soil":
+			_, err = f.WriteAt([]byte{0xee}, arg(2))
 		}
 		must(s.t, err)
 		must(s.t, f.Sync())
@@ -178,6 +181,9 @@ func (s *story) open(readOnly bool) {
 	}
 	for _, tear := range report.Torn {
 		s.print("torn: %s, %d bytes at %d", tear.File, tear.Length, tear.Offset)
+		if tear.Closed {
+			s.print("  after the end of a closed log")
+		}
 		if tear.Records > 0 {
 			s.print("  with %d whole records", tear.Records)
 		}

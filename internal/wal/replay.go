@@ -22,12 +22,13 @@ type Report struct {
 	Torn     []Tear // the torn ends that were truncated; usually at most one
 }
 
-// A Tear is the incomplete end of a write that a crash interrupted. Replay truncates it
-// unless the log is read-only.
+// A Tear is the incomplete end of a write that a crash interrupted, or bytes after the
+// end of a closed log. Replay truncates it unless the log is read-only.
 type Tear struct {
 	File   string // path
 	Offset int64  // the start of the torn write
 	Length int64  // its length in bytes
+	Closed bool   // the log was closed at Offset
 
 	// Records is the number of complete records in the Tear. If it is not zero, the bytes
 	// before them might be damaged, but there is no proof.

@@ -161,7 +161,7 @@ func (rc *recovery) checkTail(f *segmentInfo, x int64, report *Report) error {
 			return f.corrupt(x, "invalid record; a later one at offset %d proves that it was durable", proof)
 		}
 	}
-	t := Tear{File: f.path, Offset: x, Length: last + 1 - x}
+	t := Tear{File: f.path, Offset: x, Length: last + 1 - x, Closed: f.closed}
 	if !f.closed {
 		t.Records, err = w.countRecords(f.seed(), x+alignment, last+1)
 	}

@@ -162,7 +162,9 @@ func (ins *inspection) print(w io.Writer) {
 			break // the server is writing there
 		}
 		why := "of a write that a crash interrupted"
-		if t.Records > 0 {
+		if t.Closed {
+			why = "after the closing record"
+		} else if t.Records > 0 {
 			why = fmt.Sprintf("that were never synced, with a damaged record and %d intact ones", t.Records)
 		}
 		line("torn tail", "%s at offset %d: %d bytes %s; the next start removes them", filepath.Base(t.File), t.Offset, t.Length, why)
