@@ -202,24 +202,25 @@ func (f *FS) do(op Op, name string, call func() error) error {
 	return fault.err(op, name)
 }
 
-// get makes a call that returns a value and an error.
-func get[T any](f *FS, op Op, name string, call func() (T, error)) (T, error) {
-	var v T
-	err := f.do(op, name, func() (err error) {
-		v, err = call()
+// get makes a call that returns a value and an error. A file or a lock that a call opens
+// before it fails with After is closed, but the effect of the call on the disk remains.
+func get[T any](f *FS, op Op, name string, call func(string) (T, error)) (v T, err error) {
+	err = f.do(op, name, func() (err error) {
+		v, err = call(name)
 		return err
 	})
-	return v, err
+	if err == nil {
+		return v, nil
+	}
+	if opened, ok := any(v).(io.Closer); ok {
+		opened.Close()
+	}
+	return *new(T), err
 }
 
-// open makes a call that opens a file. A call that fails with After leaves no open
-// handle, but its effect on the disk remains.
 func (f *FS) open(op Op, name string, call func(string) (vfs.File, error)) (vfs.File, error) {
-	base, err := get(f, op, name, func() (vfs.File, error) { return call(name) })
+	base, err := get(f, op, name, call)
 	if err != nil {
-		if base != nil {
-			base.Close()
-		}
 		return nil, err
 	}
 	return &file{File: base, fsys: f, name: name}, nil
@@ -239,14 +240,6 @@ func (f *FS) Remove(name string) error {
 	return f.do(Remove, name, func() error { return f.base.Remove(name) })
 }
 
-func (f *FS) List(dir string) ([]string, error) {
-	names, err := get(f, List, dir, func() ([]string, error) { return f.base.List(dir) })
-	if err != nil {
-		return nil, err
-	}
-	return names, nil
-}
-
 func (f *FS) Mkdir(dir string) error {
 	return f.do(Mkdir, dir, func() error { return f.base.Mkdir(dir) })
 }
@@ -255,20 +248,9 @@ func (f *FS) SyncDir(dir string) error {
 	return f.do(SyncDir, dir, func() error { return f.base.SyncDir(dir) })
 }
 
-func (f *FS) Free(dir string) (int64, error) {
-	return get(f, Free, dir, func() (int64, error) { return f.base.Free(dir) })
-}
-
-func (f *FS) Lock(name string) (io.Closer, error) {
-	lock, err := get(f, Lock, name, func() (io.Closer, error) { return f.base.Lock(name) })
-	if err != nil {
-		if lock != nil {
-			lock.Close()
-		}
-		return nil, err
-	}
-	return lock, nil
-}
+func (f *FS) List(dir string) ([]string, error)   { return get(f, List, dir, f.base.List) }
+func (f *FS) Free(dir string) (int64, error)      { return get(f, Free, dir, f.base.Free) }
+func (f *FS) Lock(name string) (io.Closer, error) { return get(f, Lock, name, f.base.Lock) }
 
 // A file is an open file with faults.
 type file struct {
@@ -309,12 +291,13 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *file) Stat() (size int64, named bool, err error) {
-	size, err = get(f.fsys, Stat, f.name, func() (size int64, err error) {
+	err = f.fsys.do(Stat, f.name, func() (err error) {
 		size, named, err = f.File.Stat()
-		return size, err
+		return err
 	})
 	return size, named, err
 }
+
 func (f *file) Sync() error { return f.fsys.do(Sync, f.name, f.File.Sync) }
 
 func (f *file) Truncate(size int64) error {

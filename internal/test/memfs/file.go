@@ -123,38 +123,30 @@ type file struct {
 	closed   bool
 }
 
-// check returns an error if the file cannot be used. The caller holds fsys.mu.
+// check returns an error if the file is closed.
 func (f *file) check() error {
-	switch {
-	case f.fsys.cut:
-		return ErrPowerCut
-	case f.closed:
+	if f.closed {
 		return fs.ErrClosed
 	}
 	return nil
 }
 
-// change is check for operations that change the file.
-func (f *file) change() error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	if !f.writable {
-		return syscall.EBADF
-	}
-	return f.fsys.change()
-}
-
-// do runs a method's body under the lock and adds the file's name to its error.
-func (f *file) do(op string, body func() error) error {
-	f.fsys.mu.Lock()
-	defer f.fsys.mu.Unlock()
-	return pathError(op, f.name, body())
+// change runs a method's body if the file is open for writing.
+func (f *file) change(op string, body func() error) error {
+	return f.fsys.change(op, f.name, func() error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		if !f.writable {
+			return syscall.EBADF
+		}
+		return body()
+	})
 }
 
 func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 	var eof error // io.EOF must not be wrapped
-	err = f.do("read", func() error {
+	err = f.fsys.do("read", f.name, func() error {
 		if err := f.check(); err != nil {
 			return err
 		}
@@ -176,10 +168,7 @@ func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 }
 
 func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
-	err = f.do("write", func() error {
-		if err := f.change(); err != nil {
-			return err
-		}
+	err = f.change("write", func() error {
 		if off < 0 {
 			return syscall.EINVAL
 		}
@@ -200,7 +189,7 @@ func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 }
 
 func (f *file) Stat() (size int64, named bool, err error) {
-	err = f.do("stat", func() error {
+	err = f.fsys.do("stat", f.name, func() error {
 		size, named = int64(len(f.inode.data)), f.inode.links > 0
 		return f.check()
 	})
@@ -208,10 +197,7 @@ func (f *file) Stat() (size int64, named bool, err error) {
 }
 
 func (f *file) Truncate(size int64) error {
-	return f.do("truncate", func() error {
-		if err := f.change(); err != nil {
-			return err
-		}
+	return f.change("truncate", func() error {
 		if size < 0 {
 			return syscall.EINVAL
 		}
@@ -222,10 +208,7 @@ func (f *file) Truncate(size int64) error {
 }
 
 func (f *file) Preallocate(size int64) error {
-	return f.do("fallocate", func() error {
-		if err := f.change(); err != nil {
-			return err
-		}
+	return f.change("fallocate", func() error {
 		old := int64(len(f.inode.data))
 		if f.fsys.allocate(f.inode, 0, size) < size {
 			f.fsys.free(f.inode, old)
@@ -239,11 +222,8 @@ func (f *file) Preallocate(size int64) error {
 }
 
 func (f *file) Sync() error {
-	return f.do("sync", func() error {
+	return f.fsys.change("sync", f.name, func() error {
 		if err := f.check(); err != nil {
-			return err
-		}
-		if err := f.fsys.change(); err != nil {
 			return err
 		}
 		f.inode.sync()
@@ -251,14 +231,15 @@ func (f *file) Sync() error {
 	})
 }
 
+// Close closes the file, even after a power cut.
 func (f *file) Close() error {
-	return f.do("close", func() error {
-		if f.closed {
-			return fs.ErrClosed
-		}
-		f.closed = true
-		f.inode.opens--
-		f.fsys.release(f.inode)
-		return nil
-	})
+	f.fsys.mu.Lock()
+	defer f.fsys.mu.Unlock()
+	if f.closed {
+		return &fs.PathError{Op: "close", Path: f.name, Err: fs.ErrClosed}
+	}
+	f.closed = true
+	f.inode.opens--
+	f.fsys.release(f.inode)
+	return nil
 }

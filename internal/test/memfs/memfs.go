@@ -123,49 +123,55 @@ func (fsys *FS) Cut() {
 	fsys.cut = true
 }
 
-// change counts an operation that changes something. The caller holds mu.
-func (fsys *FS) change() error {
-	if fsys.cut {
-		return ErrPowerCut
+// do runs the body of a method under the lock, unless the power is cut, and adds the name
+// to its error.
+func (fsys *FS) do(op, name string, body func() error) error {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	err := ErrPowerCut
+	if !fsys.cut {
+		err = body()
 	}
-	fsys.ops++
-	if fsys.ops == fsys.cutAt {
-		fsys.cut = true
-		return ErrPowerCut
-	}
-	return nil
-}
-
-// find returns the directory and the base of a name. The caller holds mu.
-func (fsys *FS) find(op, name string) (*dir, string, error) {
-	if fsys.cut {
-		return nil, "", pathError(op, name, ErrPowerCut)
-	}
-	path, base := filepath.Split(filepath.Clean(name))
-	d := fsys.dirs[filepath.Clean(path)]
-	if d == nil {
-		return nil, "", pathError(op, name, fs.ErrNotExist)
-	}
-	return d, base, nil
-}
-
-// inode returns the directory and the base of a name, and its file.
-func (fsys *FS) inode(op, name string) (*dir, string, *inode, error) {
-	d, base, err := fsys.find(op, name)
-	if err != nil {
-		return nil, "", nil, err
-	}
-	if d.names[base] == nil {
-		return nil, "", nil, pathError(op, name, fs.ErrNotExist)
-	}
-	return d, base, d.names[base], nil
-}
-
-func pathError(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+// change is do for an operation that changes something, which it counts.
+func (fsys *FS) change(op, name string, body func() error) error {
+	return fsys.do(op, name, func() error {
+		fsys.ops++
+		if fsys.ops == fsys.cutAt {
+			fsys.cut = true
+			return ErrPowerCut
+		}
+		return body()
+	})
+}
+
+// dir returns the directory with a name, or nil. The caller holds mu.
+func (fsys *FS) dir(name string) *dir { return fsys.dirs[filepath.Clean(name)] }
+
+// find returns the directory and the base of a name. The caller holds mu.
+func (fsys *FS) find(name string) (*dir, string, error) {
+	path, base := filepath.Split(filepath.Clean(name))
+	if d := fsys.dir(path); d != nil {
+		return d, base, nil
+	}
+	return nil, "", fs.ErrNotExist
+}
+
+// inode returns the directory and the base of a name, and its file.
+func (fsys *FS) inode(name string) (*dir, string, *inode, error) {
+	d, base, err := fsys.find(name)
+	if err == nil && d.names[base] == nil {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, "", nil, err
+	}
+	return d, base, d.names[base], nil
 }
 
 // note records a change of names and applies it.
@@ -175,22 +181,21 @@ func (d *dir) note(c nameChange) {
 }
 
 // Create implements vfs.FS.
-func (fsys *FS) Create(name string) (vfs.File, error) {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	d, base, err := fsys.find("create", name)
-	if err != nil {
-		return nil, err
-	}
-	if err := fsys.change(); err != nil {
-		return nil, pathError("create", name, err)
-	}
-	if d.names[base] != nil || fsys.dirs[filepath.Clean(name)] != nil {
-		return nil, pathError("create", name, fs.ErrExist)
-	}
-	n := &inode{links: 1}
-	d.note(nameChange{to: base, inode: n})
-	return fsys.handle(name, n, true), nil
+func (fsys *FS) Create(name string) (f vfs.File, err error) {
+	err = fsys.change("create", name, func() error {
+		d, base, err := fsys.find(name)
+		if err != nil {
+			return err
+		}
+		if d.names[base] != nil || fsys.dir(name) != nil {
+			return fs.ErrExist
+		}
+		n := &inode{links: 1}
+		d.note(nameChange{to: base, inode: n})
+		f = fsys.handle(name, n, true)
+		return nil
+	})
+	return f, err
 }
 
 // Open implements vfs.FS.
@@ -199,165 +204,151 @@ func (fsys *FS) Open(name string) (vfs.File, error) { return fsys.open(name, fal
 // OpenWrite implements vfs.FS.
 func (fsys *FS) OpenWrite(name string) (vfs.File, error) { return fsys.open(name, true) }
 
-func (fsys *FS) open(name string, writable bool) (vfs.File, error) {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	if fsys.dirs[filepath.Clean(name)] != nil {
-		return nil, pathError("open", name, vfs.ErrNotRegular)
-	}
-	_, _, n, err := fsys.inode("open", name)
-	if err != nil {
-		return nil, err
-	}
-	return fsys.handle(name, n, writable), nil
+func (fsys *FS) open(name string, writable bool) (f vfs.File, err error) {
+	err = fsys.do("open", name, func() error {
+		if fsys.dir(name) != nil {
+			return vfs.ErrNotRegular
+		}
+		_, _, n, err := fsys.inode(name)
+		if err == nil {
+			f = fsys.handle(name, n, writable)
+		}
+		return err
+	})
+	return f, err
 }
 
 // Rename implements vfs.FS.
 func (fsys *FS) Rename(oldName, newName string) error {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	d, from, n, err := fsys.inode("rename", oldName)
-	if err != nil {
-		return err
-	}
-	d2, to, err := fsys.find("rename", newName)
-	if err != nil {
-		return err
-	}
-	if d2 != d {
-		return pathError("rename", newName, syscall.EXDEV)
-	}
-	if err := fsys.change(); err != nil {
-		return pathError("rename", oldName, err)
-	}
-	old := d.names[to]
-	if fsys.dirs[filepath.Clean(newName)] != nil {
-		return pathError("rename", newName, fs.ErrExist)
-	}
-	d.note(nameChange{from: from, to: to, inode: n})
-	if old != nil && old != n {
-		old.links--
-		fsys.release(old)
-	}
-	return nil
+	return fsys.change("rename", oldName, func() error {
+		d, from, n, err := fsys.inode(oldName)
+		if err != nil {
+			return err
+		}
+		d2, to, err := fsys.find(newName)
+		if err != nil {
+			return err
+		}
+		if d2 != d {
+			return syscall.EXDEV
+		}
+		if fsys.dir(newName) != nil {
+			return fs.ErrExist
+		}
+		old := d.names[to]
+		d.note(nameChange{from: from, to: to, inode: n})
+		if old != nil && old != n {
+			old.links--
+			fsys.release(old)
+		}
+		return nil
+	})
 }
 
 // Remove implements vfs.FS.
 func (fsys *FS) Remove(name string) error {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	d, base, n, err := fsys.inode("remove", name)
-	if err != nil {
-		return err
-	}
-	if err := fsys.change(); err != nil {
-		return pathError("remove", name, err)
-	}
-	d.note(nameChange{from: base, inode: n})
-	n.links--
-	fsys.release(n)
-	return nil
+	return fsys.change("remove", name, func() error {
+		d, base, n, err := fsys.inode(name)
+		if err != nil {
+			return err
+		}
+		d.note(nameChange{from: base, inode: n})
+		n.links--
+		fsys.release(n)
+		return nil
+	})
 }
 
 // List implements vfs.FS.
-func (fsys *FS) List(name string) ([]string, error) {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	if fsys.cut {
-		return nil, pathError("list", name, ErrPowerCut)
-	}
-	d := fsys.dirs[filepath.Clean(name)]
-	if d == nil {
-		return nil, pathError("list", name, fs.ErrNotExist)
-	}
-	names := slices.Collect(maps.Keys(d.names))
-	for sub := range fsys.dirs {
-		if filepath.Dir(sub) == filepath.Clean(name) && sub != "/" && sub != "." {
-			names = append(names, filepath.Base(sub))
+func (fsys *FS) List(name string) (names []string, err error) {
+	err = fsys.do("list", name, func() error {
+		d := fsys.dir(name)
+		if d == nil {
+			return fs.ErrNotExist
 		}
-	}
-	slices.Sort(names)
-	return names, nil
+		names = slices.Collect(maps.Keys(d.names))
+		for sub := range fsys.dirs {
+			if filepath.Dir(sub) == filepath.Clean(name) && sub != "/" && sub != "." {
+				names = append(names, filepath.Base(sub))
+			}
+		}
+		slices.Sort(names)
+		return nil
+	})
+	return names, err
 }
 
 // Mkdir implements vfs.FS.
 func (fsys *FS) Mkdir(name string) error {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	d, base, err := fsys.find("mkdir", name)
-	if err != nil {
-		return err
-	}
-	if d.names[base] != nil || fsys.dirs[filepath.Clean(name)] != nil {
-		return pathError("mkdir", name, fs.ErrExist)
-	}
-	fsys.dirs[filepath.Clean(name)] = newDir()
-	return nil
+	return fsys.do("mkdir", name, func() error {
+		d, base, err := fsys.find(name)
+		if err != nil {
+			return err
+		}
+		if d.names[base] != nil || fsys.dir(name) != nil {
+			return fs.ErrExist
+		}
+		fsys.dirs[filepath.Clean(name)] = newDir()
+		return nil
+	})
 }
 
 // SyncDir implements vfs.FS.
 func (fsys *FS) SyncDir(name string) error {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	d := fsys.dirs[filepath.Clean(name)]
-	if d == nil {
-		return pathError("sync", name, fs.ErrNotExist)
-	}
-	if err := fsys.change(); err != nil {
-		return pathError("sync", name, err)
-	}
-	d.durable, d.pending = maps.Clone(d.names), nil
-	return nil
+	return fsys.change("sync", name, func() error {
+		d := fsys.dir(name)
+		if d == nil {
+			return fs.ErrNotExist
+		}
+		d.durable, d.pending = maps.Clone(d.names), nil
+		return nil
+	})
 }
 
 // Free implements vfs.FS.
-func (fsys *FS) Free(name string) (int64, error) {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	switch {
-	case fsys.cut:
-		return 0, pathError("statfs", name, ErrPowerCut)
-	case fsys.dirs[filepath.Clean(name)] == nil:
-		return 0, pathError("statfs", name, fs.ErrNotExist)
-	case fsys.limit == 0:
-		return 1 << 50, nil
-	}
-	return max(0, fsys.limit-fsys.used), nil
+func (fsys *FS) Free(name string) (free int64, err error) {
+	err = fsys.do("statfs", name, func() error {
+		if fsys.dir(name) == nil {
+			return fs.ErrNotExist
+		}
+		if free = 1 << 50; fsys.limit > 0 {
+			free = max(0, fsys.limit-fsys.used)
+		}
+		return nil
+	})
+	return free, err
 }
 
 // Lock implements vfs.FS.
-func (fsys *FS) Lock(name string) (io.Closer, error) {
-	fsys.mu.Lock()
-	defer fsys.mu.Unlock()
-	d, base, err := fsys.find("lock", name)
-	if err != nil {
-		return nil, err
-	}
-	key := filepath.Clean(name)
-	n := d.names[base]
-	if fsys.locks[n] {
-		return nil, pathError("lock", name, vfs.ErrLocked)
-	}
-	if n == nil {
-		n = &inode{links: 1}
-		d.note(nameChange{to: base, inode: n})
-	}
-	fsys.locks[n] = true
-	return &lock{fsys: fsys, key: key, inode: n}, nil
+func (fsys *FS) Lock(name string) (l io.Closer, err error) {
+	err = fsys.do("lock", name, func() error {
+		d, base, err := fsys.find(name)
+		if err != nil {
+			return err
+		}
+		n := d.names[base]
+		if fsys.locks[n] {
+			return vfs.ErrLocked
+		}
+		if n == nil {
+			n = &inode{links: 1}
+			d.note(nameChange{to: base, inode: n})
+		}
+		fsys.locks[n] = true
+		l = &lock{fsys, n}
+		return nil
+	})
+	return l, err
 }
 
 type lock struct {
 	fsys  *FS
-	key   string
 	inode *inode
 }
 
 func (l *lock) Close() error {
 	l.fsys.mu.Lock()
 	defer l.fsys.mu.Unlock()
-	if !l.fsys.locks[l.inode] {
-		return pathError("unlock", l.key, fs.ErrClosed)
-	}
 	delete(l.fsys.locks, l.inode)
 	return nil
 }
