@@ -81,6 +81,11 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 		c.reports.add(from, report{*r.Health, r.Settings})
 		return []byte("{}"), nil
 	}
+	return c.perform(ctx, r)
+}
+
+// perform performs an operation and encodes its result.
+func (c *Control) perform(ctx context.Context, r Request) ([]byte, error) {
 	reply, err := c.do(ctx, r)
 	if err != nil {
 		return nil, plain{err}
@@ -185,7 +190,8 @@ func (c *Control) statusOf(ctx context.Context, id uint64, r Request) (s apitype
 func (c *Control) change(ctx context.Context, r Request) (reply any, err error) {
 	switch r.Do {
 	case DoAdd:
-		return c.add(ctx, r)
+		err := c.Member.Add(ctx, raftlog.MemberInfo{ID: r.ID, Address: r.Address, Replaces: r.InPlaceOf})
+		return c.Member.Membership(), err
 	case DoRemove:
 		return c.remove(ctx, r)
 	case DoTransfer:
@@ -282,20 +288,17 @@ func (c *Control) checkRemove(ctx context.Context, id uint64) error {
 		return err
 	}
 	for over := time.After(contactPatience); ; {
-		s, err := c.Status()
-		if err != nil {
-			return err
-		}
 		now, err := c.Member.Status()
 		if err != nil {
 			return err
 		}
-		for i := range s.Members {
-			if m := &s.Members[i]; m.ID != now.Self && now.Contacts[m.ID] <= asked.At {
+		now.Members = slices.Clone(now.Members)
+		for i := range now.Members {
+			if m := &now.Members[i]; m.ID != now.Self && now.Contacts[m.ID] <= asked.At {
 				m.Reachable = false
 			}
 		}
-		if err = s.CheckRemove(id); err == nil {
+		if err = now.CheckRemove(id); err == nil {
 			return nil
 		}
 		select {
@@ -335,10 +338,8 @@ func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
 // Transfer transfers the leadership to the member to. If to is 0, the voter with the
 // longest log becomes the leader.
 func (c *Control) Transfer(ctx context.Context, to uint64) error {
-	if _, err := c.do(ctx, Request{Do: DoTransfer, ID: to}); err != nil {
-		return plain{err}
-	}
-	return nil
+	_, err := c.perform(ctx, Request{Do: DoTransfer, ID: to})
+	return err
 }
 
 // Status returns this member's view of the cluster.
@@ -356,10 +357,4 @@ func (c *Control) Status() (apitype.Cluster, error) {
 		}
 	}
 	return s, nil
-}
-
-// add adds a member. It returns when the member is a learner.
-func (c *Control) add(ctx context.Context, r Request) (raftlog.Membership, error) {
-	err := c.Member.Add(ctx, raftlog.MemberInfo{ID: r.ID, Address: r.Address, Replaces: r.InPlaceOf})
-	return c.Member.Membership(), err
 }

@@ -43,17 +43,12 @@ func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, er
 	}
 	j := Joined{Cluster: c.Directory.Cluster, ID: directory.NewID()}
 	j.Bundle = c.Directory.Credentials.Issue(j.ID).Bundle()
-	reply, err := c.do(ctx, Request{Do: DoAdd, ID: j.ID, Address: r.Listen, InPlaceOf: r.InPlaceOf})
+	reply, err := c.perform(ctx, Request{Do: DoAdd, ID: j.ID, Address: r.Listen, InPlaceOf: r.InPlaceOf})
 	if err != nil {
-		return nil, fmt.Errorf("%w (the token is used up; create another)", plain{err})
+		return nil, fmt.Errorf("%w (the token is used up; create another)", err)
 	}
-	switch g := reply.(type) {
-	case raftlog.Membership:
-		j.Membership = g
-	case json.RawMessage:
-		if err := json.Unmarshal(g, &j.Membership); err != nil {
-			return nil, fmt.Errorf("the leader's answer: %w", err)
-		}
+	if err := json.Unmarshal(reply, &j.Membership); err != nil {
+		return nil, fmt.Errorf("the leader's answer: %w", err)
 	}
 	return json.Marshal(j)
 }
