@@ -47,12 +47,9 @@ func (b *Broker) measureTurn(w *stopwatch, commands int64) {
 	end := b.now()
 	b.turns.Length.Record(end - w.began)
 	b.turns.Commands.Record(commands)
-	if b.slow != nil && end-w.began >= b.slowAfter && !b.closed { // no client waits for the turns of Close
-		b.tell(w, end, commands)
+	if b.slow == nil || end-w.began < b.slowAfter || b.closed { // no client waits for the turns of Close
+		return
 	}
-}
-
-func (b *Broker) tell(w *stopwatch, end, commands int64) {
 	t := Turn{Took: time.Duration(end - w.began), Requests: w.requests, Commands: int(commands)}
 	t.Executing = t.Took
 	if b.log != nil {

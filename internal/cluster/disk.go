@@ -85,7 +85,8 @@ func (d *disk) prepare() {
 	}
 }
 
-// Read is like TryRead, but waits until data is available.
+// write writes a batch and syncs the log if a response requires it. It returns false if the
+// member has stopped, or stops with the batch.
 func (d *disk) write(batch []diskWork) bool {
 	d.setBegun(d.m.opt.Now(), batch)
 	defer d.setBegun(0, nil)

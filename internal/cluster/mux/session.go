@@ -113,7 +113,10 @@ func (s *Session) Close() error {
 func (s *Session) end(err error) {
 	s.mu.Lock()
 	if s.err == nil {
-		s.err = noEOF(err) // io.EOF is reserved for the end of a stream
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF // io.EOF is reserved for the end of a stream
+		}
+		s.err = err
 		s.pinger.Stop()
 		close(s.over)
 		for _, st := range s.streams {
@@ -247,7 +250,7 @@ func (s *Session) read() error {
 			if r.Buffered() < size {
 				s.notify() // before the next read blocks
 				if _, err := r.Peek(size); err != nil {
-					return noEOF(err)
+					return err
 				}
 				s.mu.Lock()
 			}
@@ -260,14 +263,6 @@ func (s *Session) read() error {
 		}
 		s.notify()
 	}
-}
-
-// noEOF turns an end of the input within a frame into an error.
-func noEOF(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // handle handles a frame.

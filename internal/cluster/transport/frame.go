@@ -45,11 +45,6 @@ func readFrameInto(frame *bytes.Buffer, r io.Reader, most int) error {
 		return fmt.Errorf("%w: %d bytes, maximum %d", errFrame, length, most)
 	}
 	_, err := io.CopyN(frame, r, length)
-	return noEOF(err)
-}
-
-// noEOF turns an end of the input within a frame into an error.
-func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}
