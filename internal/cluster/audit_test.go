@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
+	"slices"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
@@ -175,17 +177,10 @@ func (sim *simulation) audit() {
 		}
 		return true
 	})
-	var want uint64
+	want := sim.first().digest()
 	for _, m := range sim.nodes {
-		if m.member == nil {
-			continue
-		}
-		digest := m.digest()
-		if want == 0 {
-			want = digest
-		}
-		if digest != want {
-			sim.fatalf("member %d has another queue than the first one:\n%s", m.id, sim.difference(m))
+		if m.member != nil && m.digest() != want {
+			sim.fatalf("member %d (+) has another queue than the first one (-):\n%s", m.id, cmp.Diff(sim.first().jobs(), m.jobs()))
 		}
 	}
 	for _, m := range sim.nodes {
@@ -195,28 +190,9 @@ func (sim *simulation) audit() {
 	}
 }
 
-// difference describes how the queue of a node differs from the queue of the first
-// running node.
-func (sim *simulation) difference(m *node) string {
-	var first *node
-	for _, o := range sim.nodes {
-		if first == nil && o.member != nil {
-			first = o
-		}
-	}
-	a, b := first.jobs(), m.jobs()
-	var out strings.Builder
-	for id, text := range a {
-		if b[id] != text {
-			fmt.Fprintf(&out, "member %d: %s\nmember %d: %s\n", first.id, text, m.id, b[id])
-		}
-	}
-	for id, text := range b {
-		if a[id] == "" {
-			fmt.Fprintf(&out, "member %d has also: %s\n", m.id, text)
-		}
-	}
-	return out.String()
+// first returns the first running node.
+func (sim *simulation) first() *node {
+	return sim.nodes[slices.IndexFunc(sim.nodes, func(m *node) bool { return m.member != nil })]
 }
 
 func (m *node) jobs() map[uint64]string {

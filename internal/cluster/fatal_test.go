@@ -43,7 +43,7 @@ func (sim *simulation) restoreOne(rng *rand.Rand) {
 	order := rng.Perm(3)
 	whole, away, old := sim.nodes[order[0]], sim.nodes[order[1]], sim.nodes[order[2]]
 	old.kill(rng.IntN(2) == 0)
-	disk := old.disk.Crash(keptAll())
+	disk := old.disk.Crash(nil)
 	old.boot()
 	time.Sleep(time.Second) // all members connect to each other
 	away.kill(false)
@@ -85,7 +85,7 @@ func TestContradiction(t *testing.T) {
 		time.Sleep(time.Second)
 		whole := sim.nodeOf(sim.leader())
 		away, old := sim.nodes[whole.id%3], sim.nodes[(whole.id+1)%3]
-		disk := old.disk.Crash(keptAll()) // contains a start that all others have recorded
+		disk := old.disk.Crash(nil) // contains a start that all others have recorded
 		away.kill(false)
 		sim.mustPut(whole.member, 10, "acknowledged by two")
 		time.Sleep(time.Second)
@@ -117,7 +117,7 @@ func TestCopy(t *testing.T) {
 		time.Sleep(time.Second)
 		l := sim.leader()
 		original := sim.nodes[l.opt.Self.ID%3]
-		elsewhere := &node{sim: sim, id: original.id, disk: original.disk.Crash(keptAll()), links: map[uint64]*link{}}
+		elsewhere := &node{sim: sim, id: original.id, disk: original.disk.Crash(nil), links: map[uint64]*link{}}
 		elsewhere.boot()
 		copied := elsewhere.member
 		for range 20 {

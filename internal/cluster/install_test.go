@@ -149,7 +149,7 @@ func TestCrashWhileInstalling(t *testing.T) {
 		for luck := range uint64(2) {
 			left := l.disk.Crash(rand.New(rand.NewPCG(luck, uint64(n))))
 			for k := 1; ; k++ {
-				again := left.Crash(keptAll())
+				again := left.Crash(nil)
 				fs := faultfs.New(again, faultfs.Fault{Op: faultfs.Change, N: k, Sticky: true})
 				interrupted := start(fs) != nil
 				again = again.Crash(rand.New(rand.NewPCG(luck, uint64(k))))

@@ -238,7 +238,7 @@ func (sim *simulation) mishap(rng *rand.Rand) {
 // then replaces it.
 func (sim *simulation) restore(m *node, rng *rand.Rand) {
 	m.kill(rng.IntN(2) == 0)
-	disk := m.disk.Crash(keptAll())
+	disk := m.disk.Crash(nil)
 	m.boot()
 	time.Sleep(time.Second + time.Duration(rng.IntN(2000))*time.Millisecond) // the other members connect to it
 	m.kill(rng.IntN(2) == 0)

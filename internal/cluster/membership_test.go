@@ -100,7 +100,7 @@ func TestMembers(t *testing.T) {
 		stop := sim.load(3)
 		sim.nodes[2].kill(true)
 		added := sim.node()
-		sim.must(sim.replace(3, added))
+		sim.replace(3, added)
 		added.boot()
 		sim.until("the dead member is replaced", func() bool { return sim.roles()[4] != apitype.Learner && sim.roles()[3] == "" })
 		want := map[uint64]apitype.Role{1: apitype.Voter, 2: apitype.Voter, 4: apitype.Voter}
@@ -113,7 +113,7 @@ func TestMembers(t *testing.T) {
 		if err := gone.member.Remove(t.Context(), gone.id); err != nil && !errors.Is(err, ErrNotLeader) {
 			sim.fatalf("a leader cannot be removed: %v", err) // the leader might not be notified of its removal
 		}
-		sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m.opt.Self.ID != gone.id })
+		sim.awaitOther(gone.member)
 		sim.removed(gone)
 		time.Sleep(time.Second)
 		if roles := sim.roles(); len(roles) != 2 || roles[gone.id] != "" {
@@ -311,23 +311,17 @@ func TestReplaceAtAddress(t *testing.T) {
 		lost.kill(true)
 		added := fresh.self()
 		added.Address, added.Replaces = lost.self().Address, lost.id
-		sim.must(l.Add(t.Context(), added))
-		sim.must(Join(fresh.disk, dir, l.Membership()))
-		fresh.boot()
-		sim.until("it has replaced the other one", func() bool { return sim.roleOf(fresh.id) == apitype.Voter && sim.roleOf(lost.id) == "" })
+		sim.joinAs(fresh, added)
+		sim.until("it has replaced the other one", func() bool { return sim.roles()[lost.id] == "" })
 	})
 }
 
 // replace adds a node to the cluster in place of a member. It does not start the node.
-func (sim *simulation) replace(old uint64, m *node) error {
+func (sim *simulation) replace(old uint64, m *node) {
 	sim.t.Helper()
 	added := m.self()
 	added.Replaces = old
-	l := sim.leader()
-	if err := l.Add(sim.t.Context(), added); err != nil {
-		return err
-	}
-	return Join(m.disk, dir, l.Membership())
+	sim.admit(m, added)
 }
 
 // If a command that adds a member is interrupted, it can be repeated. The new learner
@@ -349,8 +343,7 @@ func TestAbandonedLearner(t *testing.T) {
 		added := sim.node()
 		self := added.self()
 		self.Address = "x:1"
-		sim.until("the change is over", func() bool { return l.Add(t.Context(), self) == nil })
-		sim.must(Join(added.disk, dir, l.Membership()))
+		sim.admit(added, self)
 		added.boot()
 		sim.until("the old member is replaced", func() bool {
 			roles := sim.roles()
@@ -368,7 +361,7 @@ func TestReplaceOutlivesLeader(t *testing.T) {
 		dead := sim.nodes[l.opt.Self.ID%3]
 		dead.kill(true)
 		added := sim.node()
-		sim.must(sim.replace(dead.id, added))
+		sim.replace(dead.id, added)
 		if err := l.Add(t.Context(), raftlog.MemberInfo{ID: 9, Address: "x:1", Replaces: dead.id}); err == nil {
 			t.Error("a member is replaced twice")
 		}
@@ -393,7 +386,7 @@ func TestReplaceLiving(t *testing.T) {
 					asleep.kill(true)
 				}
 				added := sim.node()
-				sim.must(sim.replace(old.id, added))
+				sim.replace(old.id, added)
 				added.boot()
 				sim.removed(old)
 				sim.until("the member is replaced", func() bool { return sim.roles()[added.id] == apitype.Voter })

@@ -111,33 +111,6 @@ func finds(t *testing.T, seed uint64, p fault, live func(sim *simulation)) (what
 	return what
 }
 
-// abandon ends a simulation after a failure.
-func (sim *simulation) abandon() {
-	sim.mu.Lock()
-	var members []*Member
-	for _, m := range sim.nodes {
-		if m.member != nil {
-			members = append(members, m.member)
-		}
-		if m.front != nil {
-			m.front.crash()
-			defer m.front.done.Wait()
-		}
-		m.member = nil
-	}
-	sim.mu.Unlock()
-	for _, m := range sim.nodes {
-		m.trouble.goOn() // Close waits for a hanging disk
-	}
-	for _, m := range members {
-		m.Close()
-	}
-	if sim.stop != nil {
-		sim.stop()
-	}
-	time.Sleep(2 * longCut) // until front.carry has ended
-}
-
 // The simulation detects each planted fault. Otherwise, its successful runs would prove
 // nothing.
 func TestPlanted(t *testing.T) {
@@ -312,7 +285,7 @@ func rollBack(sim *simulation) {
 	time.Sleep(time.Second)
 	leader := sim.nodeOf(sim.leader())
 	old, third := sim.nodes[leader.id%3], sim.nodes[(leader.id+1)%3]
-	disk := old.disk.Crash(keptAll())
+	disk := old.disk.Crash(nil)
 	for range 2 {
 		old.kill(false)
 		old.boot()
@@ -357,16 +330,8 @@ func standStill(sim *simulation) {
 		}
 		<-standing
 	})
-	var next *Member
-	sim.until("another one leads", func() bool {
-		for _, m := range sim.nodes {
-			if m.member != old && m.member.Lead().Epoch != 0 {
-				next = m.member
-			}
-		}
-		return next != nil
-	})
-	sim.must(sim.delete(next))
+	sim.awaitOther(old)
+	sim.must(sim.delete(sim.leader())) // the member with the highest term
 	done := make(chan struct{})
 	var got engine.Job
 	go func() {

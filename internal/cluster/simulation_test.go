@@ -192,25 +192,20 @@ func (sim *simulation) join(m *node) {
 
 func (sim *simulation) joinAs(m *node, self raftlog.MemberInfo) {
 	sim.t.Helper()
+	sim.admit(m, self)
+	m.boot()
+	sim.until("the member is a voter", func() bool { return sim.roles()[m.id] == apitype.Voter })
+}
+
+// admit adds a node to the cluster. It does not start the node.
+func (sim *simulation) admit(m *node, self raftlog.MemberInfo) {
+	sim.t.Helper()
 	var l *Member
 	sim.until("the member is added", func() bool {
 		l = sim.leader()
 		return l.Add(sim.t.Context(), self) == nil
 	})
 	sim.must(Join(m.disk, dir, l.Membership()))
-	m.boot()
-	sim.until("the member is a voter", func() bool { return sim.roleOf(m.id) == apitype.Voter })
-}
-
-func (sim *simulation) roleOf(id uint64) apitype.Role {
-	s, err := sim.leader().Status()
-	sim.must(err)
-	for _, k := range s.Members {
-		if k.ID == id {
-			return k.Role
-		}
-	}
-	return ""
 }
 
 // boot starts the member of a node.
@@ -276,14 +271,6 @@ func (m *node) start() error {
 	return nil
 }
 
-// keptAll is the luck of a disk that loses no written data.
-func keptAll() *rand.Rand { return rand.New(keep{}) }
-
-// keep is a random source with which a crash loses no written data.
-type keep struct{}
-
-func (keep) Uint64() uint64 { return 1 << 62 } // the second of memfs's six kinds of luck
-
 // kill kills the process of a node. If power is true, the machine also loses power.
 func (m *node) kill(power bool) {
 	sim := m.sim
@@ -292,7 +279,7 @@ func (m *node) kill(power bool) {
 	member, f := m.member, m.front
 	m.member, m.front = nil, nil
 	m.life++
-	luck := keptAll()
+	var luck *rand.Rand // all written data is on the disk
 	if power {
 		luck = sim.rng
 	}
@@ -386,18 +373,28 @@ func (sim *simulation) removed(m *node) {
 	}
 }
 
-func (sim *simulation) close() {
+// close closes all members, without errors.
+func (sim *simulation) close() { sim.must(sim.abandon()) }
+
+// abandon closes all members and ends the load.
+func (sim *simulation) abandon() (err error) {
 	for _, m := range sim.nodes {
-		if m.member != nil {
-			if m.front != nil {
-				m.front.crash()
-				defer m.front.done.Wait()
-			}
-			sim.must(errors.Join(m.member.Broker().Check(), m.member.Close()))
-			sim.mu.Lock()
-			m.member = nil
-			sim.mu.Unlock()
+		m.trouble.goOn() // Close waits for a hanging disk
+		sim.mu.Lock()
+		member, f := m.member, m.front
+		m.member, m.front = nil, nil
+		sim.mu.Unlock()
+		if f != nil {
+			f.crash()
+			defer f.done.Wait()
+		}
+		if member != nil {
+			err = errors.Join(err, member.Broker().Check(), member.Close())
 		}
 	}
+	if sim.stop != nil {
+		sim.stop()
+	}
 	time.Sleep(2 * longCut) // until front.carry has ended
+	return err
 }

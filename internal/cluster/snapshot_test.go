@@ -33,9 +33,7 @@ func TestFromSingleServer(t *testing.T) {
 				m.boot()
 				stop := sim.load(2)
 				joiner := sim.node()
-				l := sim.leader()
-				sim.must(l.Add(t.Context(), joiner.self()))
-				sim.must(Join(joiner.disk, dir, l.Membership()))
+				sim.admit(joiner, joiner.self())
 				joiner.boot()
 				if kill != "" {
 					sim.until("it receives the queue", joiner.fetches)
@@ -47,7 +45,7 @@ func TestFromSingleServer(t *testing.T) {
 					time.Sleep(time.Second)
 					victim.boot()
 				}
-				sim.until("the member is a voter", func() bool { return sim.roleOf(joiner.id) == apitype.Voter })
+				sim.until("the member is a voter", func() bool { return sim.roles()[joiner.id] == apitype.Voter })
 				sim.grow(3)
 				time.Sleep(time.Second)
 				stop()
@@ -76,8 +74,7 @@ func TestSilentLeader(t *testing.T) {
 				sim.until("the leader's log is cut", func() bool { return sim.leader().log.State().Cut.Index > 0 })
 				sim.silent.Store(true)
 				joiner := sim.node()
-				sim.must(sim.leader().Add(t.Context(), joiner.self()))
-				sim.must(Join(joiner.disk, dir, sim.leader().Membership()))
+				sim.admit(joiner, joiner.self())
 				joiner.boot()
 				sim.until("it has asked for the queue", func() bool { return !sim.silent.Load() })
 				if stop {
@@ -88,7 +85,7 @@ func TestSilentLeader(t *testing.T) {
 					}
 					joiner.boot()
 				}
-				sim.until("the member has the whole queue", func() bool { return sim.roleOf(joiner.id) == apitype.Voter })
+				sim.until("the member has the whole queue", func() bool { return sim.roles()[joiner.id] == apitype.Voter })
 				end()
 			})
 		})

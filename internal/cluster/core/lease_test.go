@@ -1,9 +1,7 @@
 package core
 
 import (
-	"math/rand/v2"
 	"testing"
-	"testing/cryptotest"
 
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"go.etcd.io/raft/v3"
@@ -151,8 +149,7 @@ func (sim *simulation) readAt(m *member) {
 
 // leads runs members until one of them is active.
 func leads(t *testing.T, seed uint64, size int, p fault) (sim *simulation, leader *member, others []*member) {
-	cryptotest.SetGlobalRandom(t, seed)
-	sim = &simulation{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, fault: p, oracle: newOracle()}
+	sim = newSimulation(t, seed, 7, p)
 	sim.join(size)
 	for leader == nil {
 		sim.run(sim.now + 10*ms)

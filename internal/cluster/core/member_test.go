@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -427,15 +426,10 @@ func (m *member) crash(power bool) {
 		m.disk = m.disk.Crash(sim.rng)
 		m.applied = m.applied[:m.synced+sim.rng.IntN(len(m.applied)-m.synced+1)]
 	} else {
-		m.disk = m.disk.Crash(rand.New(keep{})) // all written data is on the disk
+		m.disk = m.disk.Crash(nil)
 	}
 	m.pending = nil
 }
-
-// keep is a random source with which a crash loses no written data.
-type keep struct{}
-
-func (keep) Uint64() uint64 { return 1 << 62 } // the second of memfs's six kinds of luck
 
 func (m *member) restart() {
 	if m.up || m.gone {

@@ -1,10 +1,8 @@
 package core
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/cryptotest"
 
 	"go.etcd.io/raft/v3/raftpb"
 
@@ -82,8 +80,8 @@ func (m *member) changeMembers() {
 
 // changing changes the members under load and with faults.
 func changing(t *testing.T, seed uint64, p fault) *simulation {
-	cryptotest.SetGlobalRandom(t, seed)
-	sim := &simulation{rng: rand.New(rand.NewPCG(seed, 11)), cut: map[[2]int]bool{}, fault: p, faults: true, oracle: newOracle()}
+	sim := newSimulation(t, seed, 11, p)
+	sim.faults = true
 	sim.join(3)
 	sim.clients()
 	sim.mishaps()

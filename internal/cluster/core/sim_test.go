@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -24,8 +25,7 @@ const (
 type simulation struct {
 	rng     *rand.Rand
 	now     int64
-	seq     int
-	events  []event // ascending
+	events  []event // ascending by time, then in the order of the calls of after
 	members []*member
 	cut     map[[2]int]bool // whether the link from one member to another is cut
 	fault   fault
@@ -39,21 +39,14 @@ type simulation struct {
 type fault string
 
 type event struct {
-	at  int64
-	seq int
-	do  func()
+	at int64
+	do func()
 }
 
 func (sim *simulation) after(d int64, do func()) {
-	sim.seq++
-	e := event{sim.now + d, sim.seq, do}
-	i, _ := slices.BinarySearchFunc(sim.events, e, func(a, b event) int {
-		if a.at != b.at {
-			return int(min(max(a.at-b.at, -1), 1))
-		}
-		return a.seq - b.seq
-	})
-	sim.events = slices.Insert(sim.events, i, e)
+	at := sim.now + d
+	i, _ := slices.BinarySearchFunc(sim.events, at+1, func(e event, at int64) int { return cmp.Compare(e.at, at) })
+	sim.events = slices.Insert(sim.events, i, event{at, do})
 }
 
 // run executes events until a given time.
@@ -92,11 +85,16 @@ func (sim *simulation) must(err error) {
 	}
 }
 
+// newSimulation returns a simulation without members. stream selects its random numbers.
+func newSimulation(t *testing.T, seed, stream uint64, p fault) *simulation {
+	cryptotest.SetGlobalRandom(t, seed)
+	return &simulation{rng: rand.New(rand.NewPCG(seed, stream)), cut: map[[2]int]bool{}, fault: p, oracle: newOracle()}
+}
+
 // simulate runs members and clients for some seconds.
 func simulate(t *testing.T, seed uint64, p fault) *simulation {
-	cryptotest.SetGlobalRandom(t, seed)
-	sim := &simulation{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, fault: p, faults: true}
-	sim.oracle = newOracle()
+	sim := newSimulation(t, seed, 7, p)
+	sim.faults = true
 	sim.join(3 + 2*sim.rng.IntN(2))
 	for _, m := range sim.members {
 		m.rate = 0.95 + sim.rng.Float64()/10

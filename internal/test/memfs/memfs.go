@@ -355,13 +355,19 @@ func (l *lock) Close() error {
 
 // Crash returns the file system that the machine would find at its next start if the
 // power failed now. rng draws its contents: the same seed and operations give the same
-// result. The limit is kept, but open files and locks are not.
+// result. If rng is nil, only the process ends, and all written data survives. The limit
+// is kept, but open files and locks are not.
 func (fsys *FS) Crash(rng *rand.Rand) *FS {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
 	after := New()
 	after.limit = fsys.limit
-	luck := drawLuck(rng)
+	luck := luck{keep: 1}
+	if rng != nil {
+		luck = drawLuck(rng)
+	} else {
+		rng = rand.New(rand.NewPCG(0, 0)) // without influence
+	}
 	for _, path := range slices.Sorted(maps.Keys(fsys.dirs)) {
 		d := newDir()
 		names := luck.names(rng, fsys.dirs[path])

@@ -24,7 +24,7 @@ func TestAdopt(t *testing.T) {
 		theirs := filesOfBeanstalkd(t)
 		start := func(name string, seed uint64) *world {
 			w := newWorld(t, name, seed, journal.Options{SegmentSize: 4096})
-			w.disk = theirs.Crash(newRand(0)) // a copy, because everything is synced
+			w.disk = theirs.Crash(nil)
 			w.fsys = faultfs.New(w.disk)
 			return w
 		}

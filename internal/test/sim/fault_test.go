@@ -49,9 +49,7 @@ func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired
 	if err := w.boot(); err != nil {
 		w.mustBeOf(fault, err)
 		w.fsys.Set()
-		if err := w.boot(); err != nil {
-			w.fatalf("start after the disk recovered: %v", err)
-		}
+		w.mustBoot()
 		w.kill()
 		return true
 	}
@@ -70,9 +68,7 @@ func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired
 	w.stopOrFail(fault)
 	fired = fired || w.fsys.Fired() > 0
 	w.fsys.Set()
-	if err := w.boot(); err != nil {
-		w.fatalf("start after the shutdown: %v", err)
-	}
+	w.mustBoot()
 	w.kill()
 	return fired
 }
@@ -109,9 +105,7 @@ func (w *world) lookAfterPowerCut() {
 	w.within(func() { *l = *w.history })
 	l.sure = l.acked
 	other.history = l
-	if err := other.boot(); err != nil {
-		w.fatalf("start after a power cut: %v", err)
-	}
+	other.mustBoot()
 	other.kill()
 }
 
@@ -145,9 +139,7 @@ func (w *world) heals() {
 	had := w.state()
 	w.within(func() { w.history.acked = len(w.history.facts) }) // including failed changes, which are in memory
 	w.kill()
-	if err := w.boot(); err != nil {
-		w.fatalf("start after healing: %v", err)
-	}
+	w.mustBoot()
 	if has := w.state(); !has.explains(had, time.Now(), false) {
 		w.fatalf("memory (-) and disk (+) disagree:\n%s", had.diff(has, time.Now()))
 	}

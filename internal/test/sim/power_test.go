@@ -90,9 +90,7 @@ func (w *world) bootThroughPowerCuts() {
 			w.crash()
 		}
 	}
-	if err := w.boot(); err != nil {
-		w.fatalf("start: %v", err)
-	}
+	w.mustBoot()
 }
 
 // Even after cleaning has removed all records with the highest ids, new ids are higher.
