@@ -59,14 +59,6 @@ func TestTop(t *testing.T) {
 			terminal.wait(`pause mail for 1h0m\? Workers get no jobs from it\. y/n`)
 			terminal.press("y")
 			terminal.wait(`(?m)^>.mail +2 .* (1h0m|59m\d+s)$`)
-			terminal.press("c")
-			terminal.wait(`delete all ready jobs of mail, 2 now\? y/n`)
-			terminal.press("y")
-			if program == "beanstalkd" {
-				terminal.wait(`only a beanpole server can clear a tube`)
-			} else {
-				terminal.wait(`ready jobs of mail that were deleted: 2`)
-			}
 			terminal.press("q")
 			if err := terminal.cmd.Wait(); err != nil {
 				t.Error(err)

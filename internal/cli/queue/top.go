@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -49,7 +48,7 @@ func newTop() *cobra.Command {
 
 const topLong = `Watch the tubes of a server: jobs by state, waiting and watching workers, puts and deletes per
 second. Tubes that need attention come first. The key ? shows the keys to sort, filter, show
-a job, pause, kick and clear.
+a job, pause and kick.
 
 With the admin API of a beanpole server, top also shows the server's findings and the age of the
 next job. It connects again when the server restarts.`
@@ -110,15 +109,6 @@ func (t *topServer) Pause(tube string, d time.Duration) error {
 func (t *topServer) Kick(tube string, count int) (int, error) {
 	n, err := t.Conn.Kick(t.ctx, tube, count)
 	return n, t.Server.Explain(t.ctx, err)
-}
-
-// Clear implements top.Server.
-func (t *topServer) Clear(tube, state string) (int, error) {
-	n, err := t.Conn.FlushTube(t.ctx, tube, client.State(state), client.All)
-	if errors.Is(err, client.ErrUnknownCommand) {
-		return n, errors.New("the server has no flush-tube; only a beanpole server can clear a tube")
-	}
-	return n, t.Server.Explain(t.ctx, ignoreNotFound(err))
 }
 
 // Look implements top.Server.

@@ -80,8 +80,6 @@ func (m model) tubeKey(key string) (tea.Model, tea.Cmd) {
 		m.askToPause(t)
 	case "K":
 		m.askToKick(t)
-	case "c":
-		m.askToClear(t)
 	case "enter":
 		m.look = &glance{tube: t.Name, text: "..."}
 		return m, m.lookAt(t.Name, op.IdleStates[0])
@@ -116,30 +114,6 @@ func (m *model) askToKick(t *Tube) {
 		func() (string, error) {
 			n, err := m.server.Kick(t.Name, kickCount)
 			return fmt.Sprintf("jobs of %s that were made ready: %d", t.Name, n), err
-		},
-	}
-}
-
-// askToClear asks whether to delete all buried jobs or, if there are none, all delayed
-// jobs or all ready jobs.
-func (m *model) askToClear(t *Tube) {
-	state, jobs := "buried", t.Jobs.Buried
-	if jobs == 0 {
-		state, jobs = "delayed", t.Jobs.Delayed
-	}
-	if jobs == 0 {
-		state, jobs = "ready", t.Jobs.Ready
-	}
-	if jobs == 0 {
-		m.say(t.Name + " has no jobs to delete")
-		return
-	}
-	m.ask = &question{
-		fmt.Sprintf("delete all %s jobs of %s, %d now? y/n", state, t.Name, jobs),
-		"deleting jobs of " + t.Name,
-		func() (string, error) {
-			n, err := m.server.Clear(t.Name, state)
-			return fmt.Sprintf("%s jobs of %s that were deleted: %d", state, t.Name, n), err
 		},
 	}
 }

@@ -45,7 +45,6 @@ type Server interface {
 	Snapshot() (Snapshot, error)              // returns all tubes
 	Pause(tube string, d time.Duration) error // a duration of 0 ends the pause
 	Kick(tube string, count int) (int, error) // kicks buried jobs or, if there are none, delayed jobs
-	Clear(tube, state string) (int, error)    // deletes the jobs in a state
 	Look(tube, state string) (string, error)  // returns the next job in a state, as text
 }
 

@@ -84,11 +84,6 @@ func (f *fakeServer) Kick(tube string, count int) (int, error) {
 	return 3, nil
 }
 
-func (f *fakeServer) Clear(tube, state string) (int, error) {
-	f.note("clear %s %s", tube, state)
-	return 3, nil
-}
-
 func (f *fakeServer) Look(tube, state string) (string, error) {
 	f.note("look %s %s", tube, state)
 	if state == "delayed" {

@@ -70,19 +70,13 @@ func TestKeys(t *testing.T) {
 
 	s.press("jg") // down, and to the first
 	s.wait("> reports")
-	s.press("c")
-	s.wait("delete all buried jobs of reports, 3 now? y/n")
-	s.golden("clear")
+	s.press("K")
+	s.wait("make 3 of the 3 buried jobs of reports ready? y/n")
+	s.golden("kick")
 	s.press("n")
 	s.wait("nothing was done")
-	s.press("c")
-	s.wait("y/n")
-	s.press("y")
-	s.wait("buried jobs of reports that were deleted: 3")
 
 	s.press("\x1b[F") // end
-	s.press("c")
-	s.wait("übergrößen has no jobs to delete")
 	s.press("K")
 	s.wait("übergrößen has no jobs to kick")
 	s.press("kkk") // go one line up
@@ -109,7 +103,7 @@ func TestKeys(t *testing.T) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	want := []string{"pause mail 1h0m0s", "kick mail 100", "clear reports buried",
+	want := []string{"pause mail 1h0m0s", "kick mail 100",
 		"pause thumbnails-of-all-the-pictures-that-were-ever-sent 0s",
 		"look thumbnails-of-all-the-pictures-that-were-ever-sent ready",
 		"look thumbnails-of-all-the-pictures-that-were-ever-sent delayed",

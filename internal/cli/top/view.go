@@ -33,8 +33,7 @@ left, right   sort by another column
 enter         show the next ready, delayed or buried job
 p             pause the tube for an hour, or end its pause
 K             kick up to 100 jobs: buried ones, or else delayed
-c             delete all buried, delayed or ready jobs
-q             quit;   p, K and c ask for confirmation
+q             quit;   p and K ask for confirmation
 
 !         a bad finding, described for the selected tube: jobs are being
           buried, time out or loop; with --admin the findings are those of
@@ -139,7 +138,7 @@ func (m *model) freshness() string {
 
 // foot returns the last line: a question, the result of an action, or the keys.
 func (m *model) foot() string {
-	const keys = "?: help   /: filter   enter: look   p: pause   K: kick   c: clear   q: quit"
+	const keys = "?: help   /: filter   enter: look   p: pause   K: kick   q: quit"
 	switch {
 	case m.ask != nil:
 		return bold.Styled(m.ask.text)
