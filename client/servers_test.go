@@ -108,7 +108,7 @@ func TestServersFailover(t *testing.T) {
 func TestServersToken(t *testing.T) {
 	ctx := t.Context()
 	const token = "0123456789abcdefghij"
-	srv := beanpoletest.New(t, beanpoletest.Options{Tokens: map[string][]string{token: {"*"}}})
+	srv := beanpoletest.New(t, beanpoletest.Options{Token: token})
 	s := get(client.NewServers([]string{"beanpole://" + token + "@" + srv.Addr}, nil))
 	defer s.Close()
 	if got := s.Order("k"); !slices.Equal(got, []string{srv.Addr}) {

@@ -19,8 +19,8 @@
 //		...
 //	})
 //
-// [New] starts a server with TLS, tokens or limits. [Server.FillDisk] simulates a full
-// disk.
+// [New] starts a server with TLS, a token or smaller jobs. [Server.FillDisk] simulates a
+// full disk.
 package beanpoletest
 
 import (
@@ -50,20 +50,11 @@ type Options struct {
 	// TLS encrypts the server's connections; see [Server.TLS].
 	TLS bool
 
-	// Tokens maps each valid token to the tubes on which it grants all rights: names, or
-	// patterns such as "mail.*". If it is not empty, clients without a token have no
-	// rights. A token has 20 to 217 bytes.
-	Tokens map[string][]string
+	// Token, if set, is the token that clients must send. It has 20 to 217 bytes.
+	Token string
 
 	// MaxJobSize is the maximum size of a job's body, in bytes. 0 means 65,535.
 	MaxJobSize int
-
-	// MaxMemory is the maximum memory of all jobs, in bytes. 0 means no limit.
-	MaxMemory int64
-
-	// MaxJobs is the maximum number of jobs in a tube, by tube name. Other tubes have no
-	// limit.
-	MaxJobs map[string]int64
 }
 
 // A Server is a running server.
@@ -122,22 +113,19 @@ func New(tb testing.TB, opt Options) *Server {
 	return s
 }
 
-// access returns the access control for the tokens, or nil if there are none.
+// access returns the access control for the token, or nil if there is none.
 func (opt *Options) access() (*access.Control, error) {
-	if len(opt.Tokens) == 0 {
+	if opt.Token == "" {
 		return nil, nil
 	}
-	var c access.Config
-	for token, tubes := range opt.Tokens {
-		hash, err := access.HashOf(token)
-		if err != nil {
-			return nil, err
-		}
-		name := fmt.Sprintf("token %d", len(c.Identities)+1)
-		c.Identities = append(c.Identities, access.IdentityConfig{Name: name, Tokens: []access.Hash{hash}})
-		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{name}, Tubes: tubes, Rights: rights.All})
+	hash, err := access.HashOf(opt.Token)
+	if err != nil {
+		return nil, err
 	}
-	p, err := access.New(c)
+	p, err := access.New(access.Config{
+		Identities: []access.IdentityConfig{{Name: "client", Tokens: []access.Hash{hash}}},
+		Rules:      []access.RuleConfig{{Identities: []string{"client"}, Tubes: []string{"*"}, Rights: rights.All}},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -170,11 +158,7 @@ func newServer(l net.Listener, opt *Options, control *access.Control) *Server {
 	case "mem":
 		s.Addr = "memory"
 	}
-	limits := engine.Limits{Memory: opt.MaxMemory}
-	if len(opt.MaxJobs) > 0 {
-		limits.Tube = func(name string) engine.TubeLimits { return engine.TubeLimits{Jobs: opt.MaxJobs[name]} }
-	}
-	s.broker = broker.New(engine.New(engine.Options{Admit: s.admit, Limits: limits}), broker.Options{})
+	s.broker = broker.New(engine.New(engine.Options{Admit: s.admit}), broker.Options{})
 	s.srv = server.New(s.broker, server.Options{Version: "test", MaxJobSize: opt.MaxJobSize, Access: control})
 	return s
 }
