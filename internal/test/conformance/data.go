@@ -54,19 +54,16 @@ func (r *received) lines(head string) (lines []string) {
 
 // accepts reports whether a step expects a reply.
 func (s *step) accepts(r *received) bool {
-	entries := r.entries
 	switch {
 	case s.verb == expectLine:
 		same, _ := matches(s.pattern, r.line)
 		return same
 	case s.verb != r.verb:
 		return false
-	case s.verb == expectDict && s.scope == named:
-		return !slices.ContainsFunc(s.entries, func(want entry) bool { return !slices.ContainsFunc(entries, want.accepts) })
-	case s.scope == first:
-		entries = entries[:min(len(entries), len(s.entries))]
+	case s.verb == expectList || s.all:
+		return slices.EqualFunc(s.entries, r.entries, entry.accepts)
 	}
-	return slices.EqualFunc(s.entries, entries, entry.accepts)
+	return !slices.ContainsFunc(s.entries, func(want entry) bool { return !slices.ContainsFunc(r.entries, want.accepts) })
 }
 
 // accepts reports whether an entry of a transcript matches a received entry.

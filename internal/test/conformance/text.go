@@ -75,7 +75,7 @@ func escape(data []byte) string {
 		i += size
 	}
 	switch text := b.String(); text {
-	case "(nothing)", "(closed)", "OK list", "OK dict", "OK dict first", "OK dict all":
+	case "(nothing)", "(closed)", "OK list", "OK dict", "OK dict all":
 		return fmt.Sprintf(`\x%02x%s`, text[0], text[1:])
 	default:
 		return text

@@ -62,19 +62,9 @@ type step struct {
 	data    []byte        // for send and expectRaw
 	pattern string        // for expectLine, still escaped
 	entries []entry       // for expectDict and expectList
-	scope   scope         // for expectDict
+	all     bool          // for expectDict: whether these must be all entries, in this order
 	pause   time.Duration // for wait
 }
-
-// scope defines how an expected dictionary must match: some entries, the first ones, or
-// all.
-type scope string
-
-const (
-	named scope = ""       // these keys have these values; there can be others
-	first scope = " first" // these are the first keys, in this order
-	all   scope = " all"   // these are all keys, in this order
-)
 
 // indent separates the lines of a reply in an error.
 const indent = "\n     "
@@ -193,8 +183,8 @@ func (t *Transcript) parseTalk(n int, m []string) error {
 			s.verb = expectEnd
 		case "OK list":
 			s.verb = expectList
-		case "OK dict", "OK dict first", "OK dict all":
-			s.verb, s.scope = expectDict, scope(strings.TrimPrefix(text, "OK dict"))
+		case "OK dict", "OK dict all":
+			s.verb, s.all = expectDict, text == "OK dict all"
 		default:
 			s.verb, s.pattern = expectLine, text
 			_, err = matches(text, nil)
