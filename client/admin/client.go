@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -69,8 +68,6 @@ type HTTP struct {
 	Client http.Client
 	Token  func() (string, error) // returns the token for each request; nil sends no token
 	Header http.Header            // added to each request
-
-	MaxAnswer int64 // maximum size of a response in bytes; 0 means 64 MiB
 }
 
 // DefaultTimeout limits the time until a response starts. A request can wait up to a
@@ -139,7 +136,7 @@ func (e NotAPIError) Error() string {
 	return "not the admin API of a beanpole server: " + string(e)
 }
 
-// maxAnswer is the default limit of a response in bytes. It is larger than any page of
+// maxAnswer is the limit of a response in bytes. It is larger than any page of
 // the API.
 const maxAnswer = 64 << 20
 
@@ -177,7 +174,7 @@ func (t *HTTP) Do(ctx context.Context, route string, in, out any) error {
 		return nil
 	}
 	defer answer.Body.Close()
-	return read(answer, out, cmp.Or(t.MaxAnswer, maxAnswer))
+	return read(answer, out)
 }
 
 func streamOf(answer *http.Response) *Stream {
@@ -189,15 +186,15 @@ func streamOf(answer *http.Response) *Stream {
 }
 
 // read decodes a response.
-func read(answer *http.Response, out any, most int64) error {
-	text, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
+func read(answer *http.Response, out any) error {
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	if err != nil {
 		return err
 	}
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	switch {
-	case int64(len(text)) > most:
-		return fmt.Errorf("its answer has more than %d bytes", most)
+	case len(text) > maxAnswer:
+		return fmt.Errorf("its answer has more than %d bytes", maxAnswer)
 	case answer.StatusCode >= 400 && kind == "application/problem+json":
 		return problemOf(answer, text)
 	case answer.StatusCode >= 300:
@@ -205,19 +202,12 @@ func read(answer *http.Response, out any, most int64) error {
 	case out == nil || len(text) == 0 && kind == "":
 		return nil
 	}
-	switch to := out.(type) {
-	case *Bytes:
+	if to, ok := out.(*Bytes); ok {
 		*to = text
 		return nil
-	case *json.RawMessage:
-		if kind == "application/json" && json.Valid(text) {
-			*to = bytes.TrimSpace(text)
-			return nil
-		}
-	default:
-		if kind == "application/json" && json.Valid(text) {
-			return json.Unmarshal(text, out)
-		}
+	}
+	if kind == "application/json" && json.Valid(text) {
+		return json.Unmarshal(text, out)
 	}
 	return NotAPIError(fmt.Sprintf("it answers with %.40q", kind))
 }

@@ -203,7 +203,7 @@ func TestRemoteStrangers(t *testing.T) {
 		"unknown": {func(w http.ResponseWriter, _ *http.Request) { writeProblem(w, problemf(401, "who?")) }, "it refuses the token of token-file"},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			w.Write(make([]byte, 1001))
+			w.Write(make([]byte, 64<<20+1))
 		}, "has more than"},
 		"no answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 		"secrets": {func(w http.ResponseWriter, r *http.Request) {
@@ -218,7 +218,6 @@ func TestRemoteStrangers(t *testing.T) {
 			r.Header.Set("Cookie", "session=mine")
 			w := httptest.NewRecorder()
 			there := NewRemote(s.URL, nil, nil)
-			there.MaxAnswer = 1000
 			here.elsewhere(name, false, there).ServeHTTP(w, r)
 			if !strings.Contains(w.Body.String(), c.want) || w.Code == http.StatusUnauthorized {
 				t.Errorf("%d %s, want %s", w.Code, w.Body, c.want)

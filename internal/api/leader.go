@@ -2,12 +2,10 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"strconv"
 	"time"
 
@@ -118,11 +116,7 @@ func (r *request) passOn(leader http.RoundTripper, in any) (any, error) {
 	to := admin.HTTP{URL: "http://leader", Client: http.Client{Transport: leader}, Header: http.Header{
 		headerIdentity: {r.caller.Identity.Name()}, headerClient: {r.caller.Address}, headerVia: {r.caller.Via}, headerAge: {strconv.FormatInt(int64(r.caller.MaxAge), 10)},
 	}}
-	room := reflect.New(r.op.out)
-	if k := r.op.out.Kind(); r.http && k == reflect.Struct && r.op.out.NumField() > 0 {
-		room = reflect.ValueOf(new(json.RawMessage)) // not decoded, because a newer leader can send more members
-	}
-	out, err := r.ask(r.ctx, &to, in, room)
+	out, err := r.ask(r.ctx, &to, in)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		if errors.Is(err, ErrNotSent) {
 			return nil, fmt.Errorf("the request did not reach the leader of the cluster: %w", failed.Err)

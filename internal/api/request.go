@@ -27,7 +27,6 @@ type request struct {
 	source source
 	entry  *audit.Entry
 
-	http       bool // the request arrived over HTTP, so an answer from the leader need not be decoded
 	fromMember bool
 
 	upstream *upstream // server that serves the request; nil for this server

@@ -17,7 +17,7 @@ import (
 func (a *API) handler(o *operation, to *upstream) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(o))
-		r := &request{api: a, op: o, ctx: h.Context(), source: &httpSource{h, o}, upstream: to, http: true}
+		r := &request{api: a, op: o, ctx: h.Context(), source: &httpSource{h, o}, upstream: to}
 		out, err := r.identified(h)
 		if err != nil {
 			writeProblem(w, err)

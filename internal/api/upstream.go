@@ -87,7 +87,7 @@ func (u *upstream) do(r *request, in any) (out any, err error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, upstreamTimeout+wait, errSlow)
 	}
 	defer cancel()
-	out, err = r.ask(ctx, u, in, reflect.New(r.op.out))
+	out, err = r.ask(ctx, u, in)
 	failed, isURL := errors.AsType[*url.Error](err)
 	switch {
 	case err == nil:
@@ -108,8 +108,9 @@ func (u *upstream) do(r *request, in any) (out any, err error) {
 	return out, err
 }
 
-// ask performs the operation over a transport. room is a pointer for the result.
-func (r *request) ask(ctx context.Context, to admin.Transport, in any, room reflect.Value) (any, error) {
+// ask performs the operation over a transport.
+func (r *request) ask(ctx context.Context, to admin.Transport, in any) (any, error) {
+	room := reflect.New(r.op.out)
 	err := to.Do(ctx, r.op.Route, in, room.Interface())
 	return room.Elem().Interface(), err
 }

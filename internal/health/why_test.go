@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-func TestWhy(t *testing.T) {
+func TestWhy(t *testing.T) { synctest.Test(t, testWhy) } // the clock stands still
+
+func testWhy(t *testing.T) {
 	until := time.Now().Add(13*time.Hour + time.Second).UTC().Format("2006-01-02 15:04 UTC")
 	none := &Workers{}
 	for _, test := range []struct {
