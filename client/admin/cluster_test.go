@@ -59,6 +59,7 @@ func TestProblems(t *testing.T) {
 		}
 		return m
 	}
+	answers := func(m *ClusterMember) { m.Progress = new(Progress) }
 	silent := func(m *ClusterMember) { m.Reachable, m.Heard = false, new(int64(320)) }
 	free := func(n int64) func(*ClusterMember) { return func(m *ClusterMember) { m.DiskFree = &n } }
 	never := func(m *ClusterMember) { m.Reachable = false }
@@ -66,8 +67,13 @@ func TestProblems(t *testing.T) {
 		cluster Cluster
 		want    []string
 	}{
-		{Cluster{Leader: 1, Since: 3600, Quorum: true, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, nil), member(3, Voter, nil)}},
-			[]string{"all is well: member 1 has led for 1h0m0s, 3 of 3 members are reachable, the cluster survives the loss of 1 member"}},
+		{Cluster{Self: 2, Leader: 1, Since: 3600, Quorum: true, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, nil), member(3, Voter, nil)}},
+			[]string{"member 2, a follower, sees no problem: member 1 has led for 1h0m0s, 3 of 3 members are reachable, the cluster survives the loss of 1 member"}},
+		// A leader cannot rely on a member before its first answer.
+		{Cluster{Self: 1, Leader: 1, Quorum: true, Members: []ClusterMember{member(1, Leader, answers), member(2, Voter, answers), member(3, Voter, answers)}},
+			[]string{"all is well: member 1 has led for 0s"}},
+		{Cluster{Self: 1, Leader: 1, Quorum: true, Members: []ClusterMember{member(1, Leader, answers), member(2, Voter, answers), member(3, Voter, nil)}},
+			[]string{"bad: member 3 at host:1 has not answered the new leader", "bad: the cluster survives no further loss"}},
 		{Cluster{Since: 90, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.Refuses = "too old" })}},
 			[]string{"bad: no leader for 1m30s", "bad: member 2 at host:1 refuses this member: too old"}},
 		{Cluster{Leader: 1, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, silent), member(3, Voter, never)}}, []string{

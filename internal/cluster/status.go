@@ -122,10 +122,11 @@ func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), "cluster: ")
 }
 
-// isReachable reports whether a message of the member has arrived recently.
+// isReachable reports whether a message of the member has arrived recently, and the
+// connection was not lost since.
 func (s *peerTable) isReachable(id uint64) bool {
 	p := s.peer(id)
-	return id == s.m.opt.Self.ID || p.heard != 0 && s.m.opt.Now()-p.heard < 10*int64(s.m.opt.Tick)
+	return id == s.m.opt.Self.ID || p.heard > p.lost && s.m.opt.Now()-p.heard < 10*int64(s.m.opt.Tick)
 }
 
 func (s *peerTable) hearsMajority() bool {

@@ -53,6 +53,12 @@ func TestStatusIsNotGuessed(t *testing.T) {
 		lost := sim.nodes[l.id%3]
 		had := sim.statusOf(lost)
 		sim.part(lost)
+		time.Sleep(100 * time.Millisecond)
+		sim.leader().Unreachable(lost.id) // the connection is lost
+		time.Sleep(200 * time.Millisecond)
+		if s := sim.statusOf(l); s.of(lost.id).Reachable {
+			t.Error("a member is reachable after the loss of its connection")
+		}
 		puts()
 		time.Sleep(20 * time.Second)
 		s := sim.statusOf(l)

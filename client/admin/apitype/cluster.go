@@ -135,6 +135,8 @@ func (c *Cluster) problem(m *ClusterMember) string {
 		return "is a learner and cannot be reached" + m.silent()
 	case !m.Reachable:
 		return "cannot be reached" + m.silent()
+	case m.Progress == nil && c.Leader != 0 && c.Leader == c.Self:
+		return "has not answered the new leader"
 	case m.Trouble != "":
 		return "has a problem:  " + strings.TrimPrefix(m.Trouble, "this member ")
 	case m.DiskFree != nil && *m.DiskFree < fullDisk:
@@ -165,8 +167,12 @@ func (c *Cluster) canRejoin() bool {
 
 // Summary describes a cluster without problems.
 func (c *Cluster) Summary() string {
-	return fmt.Sprintf("all is well: member %d has led for %v, %d of %d members are reachable, the cluster survives %s",
-		c.Leader, time.Duration(c.Since)*time.Second, len(c.Members), len(c.Members), c.survives())
+	well := "all is well"
+	if c.Self != c.Leader {
+		well = fmt.Sprintf("member %d, a follower, sees no problem", c.Self)
+	}
+	return fmt.Sprintf("%s: member %d has led for %v, %d of %d members are reachable, the cluster survives %s",
+		well, c.Leader, time.Duration(c.Since)*time.Second, len(c.Members), len(c.Members), c.survives())
 }
 
 // survives returns the number of failures that the cluster survives now, in words.
@@ -188,7 +194,7 @@ func (c *Cluster) spare() int {
 	for i := range c.Members {
 		if m := &c.Members[i]; m.Role != Learner {
 			voters++
-			if m.isAble() {
+			if c.isAble(m) {
 				able++
 			}
 		}
@@ -206,7 +212,7 @@ func (c *Cluster) CheckRemove(id uint64) error {
 		case m.Role == Learner:
 		case m.ID == id:
 			isVoter = true
-		case m.isAble():
+		case c.isAble(m):
 			others = append(others, m.String())
 		default:
 			away = append(away, m.String())
@@ -230,7 +236,7 @@ func (c *Cluster) versions() (all []string) {
 }
 
 // isAble reports whether the member can acknowledge changes.
-func (m *ClusterMember) isAble() bool { return (&Cluster{}).problem(m) == "" }
+func (c *Cluster) isAble(m *ClusterMember) bool { return c.problem(m) == "" }
 
 func (m *ClusterMember) String() string { return fmt.Sprintf("member %d at %s", m.ID, m.Address) }
 

@@ -155,7 +155,8 @@ func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 const statusPatience = 2 * time.Second
 
 // status returns the leader's view of the cluster. If this member has no leader, status
-// asks the other members. If no member has a leader, it returns this member's view.
+// asks the other members. If no member has a leader, it returns this member's view, with
+// the members that did not answer as unreachable.
 func (c *Control) status(ctx context.Context, r Request) (reply any, err error) {
 	own, err := c.Status()
 	if err != nil || r.PassedOn {
@@ -172,6 +173,9 @@ func (c *Control) status(ctx context.Context, r Request) (reply any, err error) 
 		}
 		if err == nil && id != 0 && known.Leader == id {
 			return known, nil
+		}
+		if i := slices.IndexFunc(own.Members, func(m apitype.ClusterMember) bool { return m.ID == id }); i >= 0 && err != nil {
+			own.Members[i].Reachable = false
 		}
 	}
 	return own, nil

@@ -92,6 +92,9 @@ type loner struct{ Replica }
 func (loner) Status() (cluster.Status, error) {
 	known := cluster.Status{Cluster: clusterOf(0)}
 	known.Self = 42
+	for i := range known.Members {
+		known.Members[i].Reachable = true
+	}
 	return known, nil
 }
 
@@ -116,7 +119,8 @@ func (s *statuses) Request(_ context.Context, id uint64, body []byte) ([]byte, e
 }
 
 // A member without a leader, or whose leader does not answer, asks the other members for
-// the leader, and asks that leader for its status.
+// the leader, and asks that leader for its status. A member that does not answer is
+// unreachable.
 func TestStatusOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		leader map[uint64]uint64
@@ -138,6 +142,11 @@ func TestStatusOfOthers(t *testing.T) {
 		}
 		if err != nil || got.Leader != c.want || !slices.Equal(others.asked, c.asked) {
 			t.Errorf("%v: member %d leads, %v; asked: %v", c.leader, got.Leader, err, others.asked)
+		}
+		for _, m := range got.Members {
+			if _, answers := c.leader[m.ID]; c.want == 0 && m.Reachable != (answers || m.ID == 42) {
+				t.Errorf("%v: %+v", c.leader, m)
+			}
 		}
 	}
 }
