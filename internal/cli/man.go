@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/cpuguy83/go-md2man/v2/md2man"
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
-	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 // addManual adds the command that writes the manual pages. Only builds for packages have
@@ -75,8 +73,8 @@ func definitions(page string) string {
 	return b.String()
 }
 
-// escapeDescriptions converts the descriptions of a command and its subcommands to
-// Markdown, and hides the connection options.
+// escapeDescriptions converts the descriptions and options of a command and its
+// subcommands to Markdown.
 func escapeDescriptions(cmd *cobra.Command) {
 	text := strings.TrimSpace(strings.Join([]string{paragraphs(cmd)[0], paragraphs(cmd)[1]}, "\n\n"))
 	escape := strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`).Replace
@@ -97,10 +95,20 @@ func escapeDescriptions(cmd *cobra.Command) {
 	if usesServer(cmd) {
 		b.WriteString("\n\nFor the connection options, see beanpole(1).")
 	}
+	cmd.InitDefaultHelpFlag()
+	for _, group := range flagGroups(cmd) {
+		b.WriteString("\n\n# " + strings.ToUpper(group.Title))
+		for line := range strings.Lines(group.Usages) {
+			option, usage, isFirst := strings.Cut(strings.TrimSpace(line), "   ")
+			if isFirst {
+				fmt.Fprintf(&b, "\n\n**%s**\n: %s", option, escape(strings.TrimSpace(usage)))
+			} else { // the usage has several lines
+				b.WriteString(" " + escape(option))
+			}
+		}
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // cobra prints values of pflag, such as []
 	cmd.Long = b.String()
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		f.Hidden = f.Hidden || slices.Contains(f.Annotations[flags.GroupKey], cliutil.ServerTitle)
-	})
 	cmd.DisableAutoGenTag = true
 	for _, sub := range cmd.Commands() {
 		escapeDescriptions(sub)
