@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	plain "text/template"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -65,26 +64,17 @@ type Console struct {
 //go:embed templates
 var templateFiles embed.FS
 
-// templates contains a set for each page: its definitions and the layout.
-var templates = forEachPage(func(files ...string) *template.Template {
-	return template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, files...))
-})
-
-// liveTemplates contains the templates without escaping, which takes half of the time.
-// Their output is discarded; see publisher.values.
-var liveTemplates = forEachPage(func(files ...string) *plain.Template {
-	return plain.Must(plain.New("layout.html").Funcs(functions).ParseFS(templateFiles, files...))
-})
-
-// forEachPage returns functions that parse the files of each page on first use. Parsing
-// all files at once would take tens of milliseconds.
-func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
-	sets := make(map[string]func() T)
+// templates contains a function for each page that returns its definitions and the
+// layout. It parses them on first use: to parse all would take tens of milliseconds.
+var templates = func() map[string]func() *template.Template {
+	sets := make(map[string]func() *template.Template)
 	for _, name := range append(livePages, "policy", "policies", "schedules", "schedule", "failures", "put", "search", "edit", "confirm", "login", "problem", "find", "names", "keys") {
-		sets[name] = sync.OnceValue(func() T { return parse("templates/layout.html", "templates/parts.html", "templates/"+name+".html") })
+		sets[name] = sync.OnceValue(func() *template.Template {
+			return template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
+		})
 	}
 	return sets
-}
+}()
 
 // livePages contains the pages that update live.
 var livePages = []string{"overview", "tubes", "tube", "working", "job", "connections", "connection", "activity", "server"}

@@ -76,7 +76,7 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	made.fill(r)
 	p.making.Lock()
 	defer p.making.Unlock()
-	if err := liveTemplates[made.template]().Execute(io.Discard, made); err != nil {
+	if err := templates[made.template]().Execute(io.Discard, made); err != nil {
 		return nil, err
 	}
 	made.values.Shape = made.Shape()
