@@ -58,8 +58,8 @@ const (
 // lingers reports whether the client gets time to read its last replies. If a connection
 // is closed while input is unread, or if input arrives later, the client's kernel
 // discards replies that the client has not read.
-func (e *closing) lingers() bool {
-	switch e.reason {
+func (c *closing) lingers() bool {
+	switch c.reason {
 	case ErrQuit, ErrStopped, ErrUnauthorized, ErrHTTP, ErrPassedOn:
 		return true
 	}

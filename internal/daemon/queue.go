@@ -121,7 +121,7 @@ func (q *queue) journalStats() func() server.JournalStats {
 		st := q.journal().Stats()
 		return server.JournalStats{
 			Health: plain(st.Health), Refusal: plain(st.Refusal), OldestSegment: st.Oldest, CurrentSegment: st.Current, Segments: st.Segments,
-			Bytes: st.Bytes, LiveBytes: st.Live, RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.took.Snapshot(),
+			Bytes: st.Bytes, LiveBytes: st.Live, RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.durations(),
 		}
 	}
 }

@@ -13,15 +13,15 @@ import (
 // syncs observes the syncs of the journal's files. It records their duration, and logs
 // slow ones while they run and when they end.
 type syncs struct {
-	took histogram.Shared // ns
-	now  func() int64     // ns
-	slow time.Duration    // zero if no sync counts as slow
+	now  func() int64  // ns
+	slow time.Duration // zero if no sync counts as slow
 	log  *slog.Logger
 	over *ratelog.Logger // logs at most one line per second
 
 	mu       sync.Mutex
-	underWay []int64     // start times of running syncs, oldest first
-	timer    *time.Timer // fires when the oldest sync becomes slow; nil if none is running
+	took     histogram.Histogram // ns
+	underWay []int64             // start times of running syncs, oldest first
+	timer    *time.Timer         // fires when the oldest sync becomes slow; nil if none is running
 }
 
 func newSyncs(now func() int64, slow time.Duration, log *slog.Logger) *syncs {
@@ -43,14 +43,21 @@ func (s *syncs) SyncBegins() (at int64) {
 // SyncEnds implements vfs.Observer.
 func (s *syncs) SyncEnds(at int64) {
 	took := s.now() - at
-	s.took.Record(took)
 	s.mu.Lock()
+	s.took.Record(took)
 	i := slices.Index(s.underWay, at)
 	s.underWay = slices.Delete(s.underWay, i, i+1)
 	s.mu.Unlock()
 	if s.slow > 0 && took >= int64(s.slow) {
 		s.over.Warn("a sync of the journal was slow", "took", time.Duration(took))
 	}
+}
+
+// durations returns the durations of all syncs, in ns.
+func (s *syncs) durations() histogram.Histogram {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.took
 }
 
 // lasted returns the time since the oldest running sync started, or zero if none is

@@ -63,7 +63,7 @@ func (e *Engine) emitAltered(t *tube, i slot, j *job, a *Alteration) {
 	j.bodyLen, j.bodySlot = n, e.bodies.put(*a.Body)
 	t.bytes += int64(n) - int64(before)
 	e.stats.Bytes += uint64(n) - uint64(before)
-	e.emitMoved(i, j, t, int(before), e.origins[j.id])
+	e.emitMoved(i, j, t, int(before), e.origins.of[j.id])
 	e.keys.remove(i)
 	if t.keyed {
 		e.noteKey(t, i, j)

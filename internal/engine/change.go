@@ -119,8 +119,8 @@ func (e *Engine) restoreNamed(c *Change) {
 // schedules and their marks.
 func (e *Engine) Named() iter.Seq[Change] {
 	return func(yield func(Change) bool) {
-		for _, pattern := range slices.Sorted(maps.Keys(e.policies.set)) {
-			if !yield(named(PolicySet, pattern, e.policies.set[pattern])) {
+		for _, pattern := range slices.Sorted(maps.Keys(e.policies.set.of)) {
+			if !yield(named(PolicySet, pattern, e.policies.set.of[pattern])) {
 				return
 			}
 		}
@@ -213,7 +213,7 @@ func pauseOf(t *tube) Change {
 // emitDeleted emits the deletion of a job, before the job is removed.
 func (e *Engine) emitDeleted(t *tube, i slot, j *job) {
 	if e.opt.Logged {
-		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, Origin: e.origins[j.id], BodyLen: int(j.bodyLen), Segment: e.jobs.segments.at(i), Slot: i})
+		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, Origin: e.origins.of[j.id], BodyLen: int(j.bodyLen), Segment: e.jobs.segments.at(i), Slot: i})
 	}
 }
 
@@ -230,7 +230,7 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 		TTR:     j.ttr,
 		Created: j.created,
 		Counts:  cold.Counts,
-		Origin:  e.origins[j.id],
+		Origin:  e.origins.of[j.id],
 		Failure: e.failureOf(i),
 		Tube:    e.tubeOfJob(j).name,
 		BodyLen: int(j.bodyLen),

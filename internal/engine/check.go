@@ -226,11 +226,11 @@ func (c *checker) tube(t *tube) {
 
 // gate checks that a tube is shut if and only if it must be.
 func (c *checker) gate(name string, t *tube) {
-	c.assert(t.shut == (t.paused || t.gated()), "I24: %s: shut %v, paused %v, its gate shut %v", name, t.shut, t.paused, t.gated())
-	c.assert(t.gate != nil || !t.policy.gated(), "I24: %s: has no gate", name)
+	c.assert(t.shut == (t.paused || t.gateShut()), "I24: %s: shut %v, paused %v, its gate shut %v", name, t.shut, t.paused, t.gateShut())
+	c.assert(t.gate != nil || !t.policy.needsGate(), "I24: %s: has no gate", name)
 	full := t.policy != nil && (t.policy.MaxReserved > 0 && t.reserved >= int(t.policy.MaxReserved) || t.policy.PausedUntil == math.MaxInt64)
-	c.assert(t.gated() || !full, "I24: %s: is open, and %d are reserved", name, t.reserved)
-	c.assert(!t.gated() || full || t.gate.opensAt != Never, "I24: %s: its gate is shut forever", name)
+	c.assert(t.gateShut() || !full, "I24: %s: is open, and %d are reserved", name, t.reserved)
+	c.assert(!t.gateShut() || full || t.gate.opensAt != Never, "I24: %s: its gate is shut forever", name)
 }
 
 func (c *checker) session(s *Session) {
@@ -332,7 +332,7 @@ func (c *checker) slots(what string, s *slots) {
 
 // origins tests I27: only existing jobs have origins.
 func (c *checker) origins() {
-	for id, tube := range c.e.origins {
+	for id, tube := range c.e.origins.of {
 		i, _ := c.e.lookup(id)
 		c.assert(i != none && tube != "", "I27: job %d has the origin %q, and is not there", id, tube)
 	}

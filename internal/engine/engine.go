@@ -91,7 +91,7 @@ type Engine struct {
 	limitsAge int  // number of changes of the limits
 	limited   bool // whether the limits can refuse a put
 
-	origins  map[uint64]string         // origins of jobs by id; see setOrigin
+	origins  table[uint64, string]     // of jobs; see setOrigin
 	failures table[slot, failurePlace] // of jobs; see failureOf
 
 	failureBuf      []byte // scratch
@@ -131,7 +131,6 @@ func New(opt Options) *Engine {
 		jobs:       newJobSlab(),
 		bodies:     newBodies(),
 		byName:     make(map[string]*tube),
-		origins:    make(map[uint64]string),
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
 		staleSweep: staleSweep{due: Never, pass: stalePass, most: maxLoggedSlice},
@@ -287,8 +286,8 @@ func (e *Engine) detach(t *tube, i slot, j *job) {
 		s.held.remove(&e.jobs, c)
 		t.reserved--
 		e.stats.Reserved--
-		if t.gated() {
-			e.freeGate(t)
+		if t.gateShut() {
+			e.reopenGate(t)
 		}
 	}
 }

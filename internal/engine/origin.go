@@ -1,15 +1,15 @@
 package engine
 
 // I27. Only jobs that a policy has moved to a dead tube have an origin: the tube in which
-// they were exhausted. Origins are stored in a map and in the job's record. A command
+// they were exhausted. Origins are stored in a table and in the job's record of the log. A command
 // that moves the job removes its origin.
 
 // setOrigin sets the origin of a job. An empty origin removes it.
 func (e *Engine) setOrigin(id uint64, tube string) {
 	if tube == "" {
-		delete(e.origins, id)
+		e.origins.remove(id)
 	} else {
-		e.origins[id] = tube
+		e.origins.set(id, tube)
 	}
 }
 
@@ -23,7 +23,7 @@ func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 		return NotFound
 	}
 	if to == "" {
-		to = e.origins[id]
+		to = e.origins.of[id]
 	}
 	from := e.tubeOfJob(j)
 	if to == "" || to == from.name {
@@ -33,7 +33,7 @@ func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 	if o != OK {
 		return o
 	}
-	was := e.origins[id]
+	was := e.origins.of[id]
 	e.setOrigin(id, "")
 	e.moveTo(i, j, t, was, func() {
 		c := e.jobs.cold(j)
@@ -50,4 +50,4 @@ func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 }
 
 // hasOrigin reports whether the job in slot i has an origin.
-func (e *Engine) hasOrigin(i slot) bool { return i != none && e.origins[e.jobs.at(i).id] != "" }
+func (e *Engine) hasOrigin(i slot) bool { return i != none && e.origins.of[e.jobs.at(i).id] != "" }

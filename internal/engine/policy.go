@@ -217,7 +217,7 @@ func (e *Engine) finishJob(why PolicyEvent, t *tube, i slot, j *job, how Ends, r
 		e.notePolicy(PolicyAct{DeadTubeFull, t.name, j.id, dead})
 		dead = ""
 	}
-	e.turnWork += endWork
+	e.turnWork += finishWork
 	e.notePolicy(PolicyAct{why, t.name, j.id, dead})
 	if why < Expired {
 		t.counts.Exhausted++
@@ -235,7 +235,7 @@ func (e *Engine) finishJob(why PolicyEvent, t *tube, i slot, j *job, how Ends, r
 		e.emitDeleted(t, i, j)
 		e.removeJob(i, j)
 	case JobMoved:
-		was := e.origins[j.id]
+		was := e.origins.of[j.id]
 		if was == "" { // otherwise the job is dead again, in a tube of dead jobs
 			e.setOrigin(j.id, t.name)
 		}

@@ -12,7 +12,7 @@ import "math"
 // or at opensAt.
 type gate struct {
 	shut    bool
-	counts  bool  // whether the gate counts reservations; see pass
+	counts  bool  // whether the gate counts reservations; see passGate
 	opensAt int64 // time in ns at which a shut gate opens; Never if a reservation must end first
 
 	// spent is the time at which the token bucket will be full again, at most one bucket
@@ -24,8 +24,8 @@ type gate struct {
 // neverSpent is the value of spent for a full bucket.
 const neverSpent = math.MinInt64 / 2
 
-// gated reports whether the policy needs a gate.
-func (p *Policy) gated() bool {
+// needsGate reports whether the policy needs a gate.
+func (p *Policy) needsGate() bool {
 	return p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.PausedUntil != 0 || p.TTL > 0 || p.singleAttempt())
 }
 
@@ -58,8 +58,8 @@ func (p *Policy) room(reserved int) uint64 {
 	return room
 }
 
-// gated reports whether the gate of a tube is shut.
-func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
+// gateShut reports whether the gate of a tube is shut.
+func (t *tube) gateShut() bool { return t.gate != nil && t.gate.shut }
 
 // setPolicy sets or removes the policy of a tube. If the gate must open, Tick opens it. A
 // new rate starts with a debt of at most one bucket.
@@ -70,14 +70,14 @@ func (e *Engine) setPolicy(t *tube, p *Policy) {
 		e.jobPass.beginAttempts()
 	}
 	t.policy = p
-	if t.gate == nil && p.gated() {
+	if t.gate == nil && p.needsGate() {
 		t.gate = &gate{spent: neverSpent, opensAt: Never}
 	}
 	if t.gate != nil {
 		t.gate.spent = p.owed(e.now, t.gate.spent)
 		t.gate.counts = p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.singleAttempt())
 		if !e.closeGate(e.now, t) {
-			e.freeGate(t)
+			e.reopenGate(t)
 		}
 	}
 }
@@ -99,8 +99,8 @@ func (e *Engine) closedUntil(now int64, t *tube) (at int64, closed bool) {
 	return 0, false
 }
 
-// pass records the reservation of a job in a tube whose gate counts reservations.
-func (e *Engine) pass(now int64, t *tube, i slot, j *job, wasReady bool) {
+// passGate records the reservation of a job in a tube whose gate counts reservations.
+func (e *Engine) passGate(now int64, t *tube, i slot, j *job, wasReady bool) {
 	p := t.policy
 	if p.singleAttempt() {
 		e.emitState(i, j)
@@ -135,9 +135,9 @@ func (e *Engine) shutByLog(t *tube) {
 	t.gate.byLog = true
 }
 
-// freeGate opens the gate of a tube if no reason to keep it shut remains. If sessions wait for
-// ready jobs, Tick opens it and serves them before later sessions.
-func (e *Engine) freeGate(t *tube) {
+// reopenGate opens the gate of a tube if no reason to keep it shut remains. If sessions
+// wait for ready jobs, Tick opens it and serves them before later sessions.
+func (e *Engine) reopenGate(t *tube) {
 	g := t.gate
 	if !g.shut || e.closeGate(e.now, t) {
 		return

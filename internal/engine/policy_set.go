@@ -29,8 +29,8 @@ const MaxPolicies = 1000
 //
 // I25. inForce is configured with all of set, or nil if configured is nil.
 type policies struct {
-	configured Policies          // if nil, no policy acts
-	set        map[string]string // run-time settings, by pattern; they are durable
+	configured Policies              // if nil, no policy acts
+	set        table[string, string] // run-time settings, by pattern; they are durable
 	inForce    Policies
 
 	pass     pass // visits Engine.tubes to update their policies
@@ -74,7 +74,7 @@ func (p *policies) configure(configured Policies) {
 		p.pass.end()
 		return
 	}
-	for pattern, settings := range p.set {
+	for pattern, settings := range p.set.of {
 		p.with(pattern, settings)
 	}
 	p.pass.begin()
@@ -88,11 +88,10 @@ func (p *policies) with(pattern, settings string) {
 
 // put stores the run-time settings of a pattern.
 func (p *policies) put(pattern, settings string) {
-	if p.set == nil {
-		p.set = make(map[string]string)
-	}
-	if p.set[pattern] = settings; settings == "" {
-		delete(p.set, pattern)
+	if settings == "" {
+		p.set.remove(pattern)
+	} else {
+		p.set.set(pattern, settings)
 	}
 	p.with(pattern, settings)
 	p.pass.begin()
@@ -112,7 +111,7 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 	if e.policies.inForce == nil {
 		return nil
 	}
-	e.turnWork += lookupWork + len(e.policies.set)*(1+len(tube)/globBytesPerStep)/stepsPerUnit
+	e.turnWork += lookupWork + len(e.policies.set.of)*(1+len(tube)/globBytesPerStep)/stepsPerUnit
 	return e.policies.inForce.Of(tube)
 }
 
@@ -121,11 +120,11 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 // that name, and to other tubes when Tick reaches them. The caller must have checked the
 // text. The outcome is TooBig if there are already MaxPolicies patterns.
 func (e *Engine) SetPolicy(pattern, settings string) Outcome {
-	before, there := e.policies.set[pattern]
+	before, there := e.policies.set.of[pattern]
 	switch {
 	case before == settings && !e.jobPass.refused:
 		return OK
-	case !there && len(e.policies.set) >= MaxPolicies:
+	case !there && len(e.policies.set.of) >= MaxPolicies:
 		return TooBig
 	}
 	if o := e.setNamed(PolicySet, pattern, settings); o != OK {
@@ -141,7 +140,7 @@ func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 }
 
 // SetPolicyOf returns the run-time settings of a pattern, or an empty string.
-func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.policies.set[pattern] }
+func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.policies.set.of[pattern] }
 
 // Settled reports whether all tubes have their current policies and the log contains the
 // earlier attempts of their jobs. The outcome is not OK if the Log refused an attempt. A

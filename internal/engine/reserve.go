@@ -139,7 +139,7 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	c.Reserves++
 	e.hold(s, t, i, j, c, now)
 	if t.gate != nil && t.gate.counts {
-		e.pass(now, t, i, j, wasReady)
+		e.passGate(now, t, i, j, wasReady)
 	}
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // the caller copies the body
 	return Job{j.id, e.body(j)}
@@ -173,7 +173,7 @@ func (e *Engine) serve(now int64, t *tube) (ok bool) {
 			e.endWait(s, e.reserve(now, s, i), OK)
 			return true
 		}
-		if t.gated() {
+		if t.gateShut() {
 			return false
 		}
 	}

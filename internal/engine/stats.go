@@ -124,7 +124,7 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		st.Pause = int64(t.pauseLen)
 		st.PauseLeft = max(0, t.unpauseAt-now) / second
 	}
-	if p := t.policy; t.gated() && p.pausedAt(now+e.opt.Epoch) { // a policy defines the end of a pause, not its length
+	if p := t.policy; t.gateShut() && p.pausedAt(now+e.opt.Epoch) { // a policy defines the end of a pause, not its length
 		if left := min(p.pauseEnds(e.opt.Epoch)-now, math.MaxUint32*second) / second; left >= st.PauseLeft {
 			st.Pause, st.PauseLeft = max(left, 1), left
 		}
@@ -132,7 +132,7 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	if st.Pause == 0 {
 		st.Reservable = min(st.Ready, t.policy.room(t.reserved))
 	}
-	if st.Pause == 0 && t.gated() && t.gate.opensAt > now { // otherwise the gate opens in the next turn
+	if st.Pause == 0 && t.gateShut() && t.gate.opensAt > now { // otherwise the gate opens in the next turn
 		if st.Gate = Never; t.gate.opensAt < Never {
 			st.Gate = t.gate.opensAt - now
 		}
@@ -214,7 +214,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Segment: e.jobs.segments.at(i),
 		Size:    j.bodyLen,
 		Counts:  cold.Counts,
-		Origin:  e.origins[j.id],
+		Origin:  e.origins.of[j.id],
 		Failed:  string(e.failureOf(i)),
 	}
 	switch j.state() {

@@ -125,7 +125,7 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	if o != OK {
 		return o
 	}
-	was := e.origins[j.id]
+	was := e.origins.of[j.id]
 	e.setOrigin(j.id, "")
 	e.moveTo(i, j, to, was, func() {})
 	e.attach(to, i, j)

@@ -254,7 +254,7 @@ func (e *Engine) pause(t *tube, until int64, seconds uint32) {
 // many for one turn, the tube stays paused until Tick has served them all, so that no
 // later worker precedes them.
 func (e *Engine) unpause(now int64, t *tube) {
-	for n := 0; !t.gated() && e.serve(now, t); n++ {
+	for n := 0; !t.gateShut() && e.serve(now, t); n++ {
 		if n >= minSlice && e.tickSpent() {
 			t.resuming, t.unpauseAt = true, now
 			e.arm(&t.timer, now)
@@ -262,6 +262,6 @@ func (e *Engine) unpause(now int64, t *tube) {
 		}
 	}
 	t.paused, t.resuming, t.keptByPause, t.pauseLen = false, false, false, 0
-	t.shut = t.gated()
+	t.shut = t.gateShut()
 	e.removeIfUnused(t)
 }

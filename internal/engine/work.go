@@ -36,7 +36,7 @@ const (
 	lookupWork   = 8       // units for looking up the policy of a tube, in addition to the match of its name with each pattern
 	tubeWork     = 3       // units for creating a tube, without its policy
 	namesPerUnit = 64      // copied names of tubes
-	endWork      = 2       // units for ending a job by its policy, without the work of its queue
+	finishWork   = 2       // units for ending a job by its policy, without the work of its queue
 	idsPerUnit   = 4       // ids of a list that are looked up, per unit
 	bytesPerUnit = 1 << 10 // bytes of bodies per unit
 

@@ -270,7 +270,7 @@ func (s *Set) Warnings() (warnings []string) {
 func (s *Set) WarningsOf(r *Rule) (warnings []string) {
 	tube := exampleOf(r.Pattern)
 	p := s.Of(tube)
-	says := r.Settings()
+	set := r.Settings()
 	for _, w := range []struct {
 		setting string
 		idle    bool
@@ -293,7 +293,7 @@ func (s *Set) WarningsOf(r *Rule) (warnings []string) {
 		{"unique-mode", p.Unique != nil && p.UniqueMode != engine.KeepFirst && p.UniqueWhile != engine.WhileWaiting,
 			`drops a job whose duplicate is reserved; use unique-while = "waiting" to put it`},
 	} {
-		if says[w.setting] != "" && w.idle {
+		if set[w.setting] != "" && w.idle {
 			warnings = append(warnings, fmt.Sprintf("%s: %s %s", r, w.setting, w.why))
 		}
 	}

@@ -116,7 +116,7 @@ func (s *Setting) Takes() string {
 	case number:
 		return fmt.Sprintf("a number from %v to %v", s.bounds[0], s.bounds[1])
 	case period:
-		return fmt.Sprintf("a duration such as 30s or 7d, from %s to %s", seconds(s.bounds[0]), seconds(s.bounds[1]))
+		return fmt.Sprintf("a duration such as 30s or 7d, from %s to %s", formatSeconds(s.bounds[0]), formatSeconds(s.bounds[1]))
 	case rate:
 		return fmt.Sprintf("a rate such as 100/s, 5/m, 2/h or 1/d, up to %v/s, or 0", s.bounds[1])
 	case until:
@@ -139,7 +139,7 @@ func (s *Setting) Words() []string {
 	return nil
 }
 
-func seconds(n float64) string {
+func formatSeconds(n float64) string {
 	if n >= 86400 {
 		return strconv.Itoa(int(n/86400)) + " days"
 	}

@@ -40,21 +40,21 @@ var shorthands = map[string]string{
 // maxExpression is the maximum length of an expression, in bytes.
 const maxExpression = 200
 
-// failure returns an error about a column of an expression. Columns count from 1.
-func failure(column int, format string, args ...any) error {
+// columnError returns an error about a column of an expression. Columns count from 1.
+func columnError(column int, format string, args ...any) error {
 	return fmt.Errorf("column %d: %s", column, fmt.Sprintf(format, args...))
 }
 
 // parseCron parses an expression of five fields, or a shorthand such as @daily.
 func parseCron(text string, zone *time.Location) (*cron, error) {
 	if len(text) > maxExpression {
-		return nil, failure(maxExpression+1, "the expression has more than %d characters", maxExpression)
+		return nil, columnError(maxExpression+1, "the expression has more than %d characters", maxExpression)
 	}
 	rest := text
 	if strings.HasPrefix(text, "@") {
 		var known bool
 		if rest, known = shorthands[strings.ToLower(strings.TrimSpace(text))]; !known {
-			return nil, failure(1, "unknown name %.20q; want @hourly, @daily, @weekly, @monthly, @yearly or five fields", text)
+			return nil, columnError(1, "unknown name %.20q; want @hourly, @daily, @weekly, @monthly, @yearly or five fields", text)
 		}
 	}
 	whole := len(rest)
@@ -69,7 +69,7 @@ func parseCron(text string, zone *time.Location) (*cron, error) {
 		}
 		words[i], _, _ = strings.Cut(strings.ReplaceAll(rest, "\t", " "), " ")
 		if words[i] == "" {
-			return nil, failure(column, "the %s is missing; want minute, hour, day of month, month and day of week", fields[i].name)
+			return nil, columnError(column, "the %s is missing; want minute, hour, day of month, month and day of week", fields[i].name)
 		}
 		rest = rest[len(words[i]):]
 		var err error
@@ -78,11 +78,11 @@ func parseCron(text string, zone *time.Location) (*cron, error) {
 		}
 	}
 	if extra := strings.TrimLeft(rest, " \t"); extra != "" {
-		return nil, failure(whole-len(extra)+1, "a sixth field; want minute, hour, day of month, month and day of week")
+		return nil, columnError(whole-len(extra)+1, "a sixth field; want minute, hour, day of month, month and day of week")
 	}
 	c := &cron{bits[0], bits[1], bits[day], bits[3], bits[weekday] | bits[weekday]>>7, words[day][0] != '*' && words[weekday][0] != '*', zone}
 	if c.seek(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), 1).IsZero() { // starts in a leap year
-		return nil, failure(dayColumn, "no month has such a day")
+		return nil, columnError(dayColumn, "no month has such a day")
 	}
 	return c, nil
 }
@@ -106,7 +106,7 @@ func (f *field) parse(word string, column int) (bits uint64, err error) {
 					high = 7 // 7 is Sunday, too
 				}
 				if high < low {
-					return 0, failure(column, "the range %s of the %s ends before it starts", span, f.name)
+					return 0, columnError(column, "the range %s of the %s ends before it starts", span, f.name)
 				}
 			} else if !stepped {
 				high = low
@@ -114,7 +114,7 @@ func (f *field) parse(word string, column int) (bits uint64, err error) {
 		}
 		if stepped {
 			if step, err = strconv.Atoi(every); err != nil || step < 1 || step > f.max {
-				return 0, failure(column+len(span)+1, "bad step %.20q of the %s; want a number from 1 to %d", every, f.name, f.max)
+				return 0, columnError(column+len(span)+1, "bad step %.20q of the %s; want a number from 1 to %d", every, f.name, f.max)
 			}
 		}
 		for v := low; v <= high; v += step {
@@ -138,7 +138,7 @@ func (f *field) value(text string, column int) (int, error) {
 		if f.names != nil {
 			or = fmt.Sprintf(", or a name from %s to %s", f.names[0], f.names[len(f.names)-1])
 		}
-		return 0, failure(column, "bad %s %.20q; want a number from %d to %d%s", f.name, text, f.min, f.max, or)
+		return 0, columnError(column, "bad %s %.20q; want a number from %d to %d%s", f.name, text, f.min, f.max, or)
 	}
 	return n, nil
 }

@@ -10,7 +10,6 @@ package histogram
 import (
 	"math"
 	"math/bits"
-	"sync"
 )
 
 // Buckets is the number of buckets. Bucket 0 counts values up to 1, and bucket k those
@@ -72,23 +71,3 @@ func (h *Histogram) Quantile(q float64) float64 {
 
 // Limit returns the largest value that bucket k counts: 2 to the power of k.
 func Limit(k int) float64 { return math.Ldexp(1, k) }
-
-// A Shared is a histogram that is safe for concurrent use. The zero value is empty.
-type Shared struct {
-	mu sync.Mutex
-	h  Histogram
-}
-
-// Record counts a value.
-func (s *Shared) Record(v int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.h.Record(v)
-}
-
-// Snapshot returns a copy of the histogram.
-func (s *Shared) Snapshot() Histogram {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.h
-}

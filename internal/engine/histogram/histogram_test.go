@@ -2,7 +2,6 @@ package histogram
 
 import (
 	"math"
-	"sync"
 	"testing"
 )
 
@@ -50,22 +49,6 @@ func TestQuantile(t *testing.T) {
 	}
 	if again := before.Since(&h); again != before {
 		t.Errorf("a new histogram has %v since the replaced one", again)
-	}
-}
-
-func TestShared(t *testing.T) {
-	var s Shared
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for v := range int64(1000) {
-				s.Record(v)
-			}
-		})
-	}
-	wg.Wait()
-	if h := s.Snapshot(); h.Count() != 4000 || h.Sum != 4*999*1000/2 {
-		t.Errorf("%d values with the sum %g, want 4000 and 1998000", h.Count(), h.Sum)
 	}
 }
 
