@@ -26,7 +26,8 @@ func (t *ListenerOptions) check() error {
 // An Endpoint is an address to listen on, with the requirements for its clients.
 type Endpoint struct {
 	server.Address
-	Terms ListenerOptions
+	Terms    ListenerOptions
+	Optional bool // the server starts even if it cannot listen here
 }
 
 // Endpoints returns the addresses of the option listen and the listeners of the
@@ -35,8 +36,8 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 	if err := opt.Terms.check(); err != nil {
 		return nil, exit.UsageError("%w", err)
 	}
-	listen := opt.Listen
-	if opt.byDefault() {
+	listen, byDefault := opt.Listen, len(opt.Listen) == 0 && len(opt.Tables.Listeners) == 0
+	if byDefault {
 		listen = []string{server.DefaultHost}
 	}
 	var endpoints []Endpoint
@@ -45,7 +46,7 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 		if err != nil {
 			return nil, exit.UsageError("%w", err)
 		}
-		endpoints = append(endpoints, Endpoint{a, opt.Terms})
+		endpoints = append(endpoints, Endpoint{Address: a, Terms: opt.Terms})
 	}
 	for i, t := range opt.Tables.Listeners {
 		e, err := t.endpoint(opt.Port)
@@ -54,17 +55,10 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 		}
 		endpoints = append(endpoints, e)
 	}
+	if byDefault && opt.Port != "0" { // localhost has two addresses; the system would choose two ports
+		endpoints = append(endpoints, Endpoint{Address: server.Address{Host: "::1", Port: opt.Port}, Terms: opt.Terms, Optional: true})
+	}
 	return endpoints, nil
-}
-
-// byDefault reports whether no address to listen on is configured.
-func (opt *Options) byDefault() bool { return len(opt.Listen) == 0 && len(opt.Tables.Listeners) == 0 }
-
-// AlsoByDefault returns the second default address, because localhost has two. ok is
-// false if addresses are configured, or if the system chooses the port, which would
-// differ between the two.
-func (opt *Options) AlsoByDefault() (a server.Address, ok bool) {
-	return server.Address{Host: "::1", Port: opt.Port}, opt.byDefault() && opt.Port != "0"
 }
 
 // endpoint returns the Endpoint of the listener.

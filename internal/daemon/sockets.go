@@ -43,19 +43,14 @@ func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 	var all []listening
 	for _, e := range endpoints {
 		l, err := p.listen(ctx, e)
-		if err != nil {
-			closeAll(all)
-			return nil, err
-		}
-		all = append(all, l)
-	}
-	if also, ok := opt.AlsoByDefault(); ok {
-		l, err := p.listen(ctx, config.Endpoint{Address: also, Terms: opt.Terms})
 		switch {
 		case err == nil:
 			all = append(all, l)
+		case !e.Optional:
+			closeAll(all)
+			return nil, err
 		case errors.Is(err, syscall.EADDRINUSE):
-			log.Warn("another program listens on ::1; clients of localhost might reach it first", "port", also.Port)
+			log.Warn("another program listens on ::1; clients of localhost might reach it first", "port", e.Port)
 		}
 	}
 	return all, nil
