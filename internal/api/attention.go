@@ -63,10 +63,7 @@ func HealthOf(e *engine.Engine, now int64, counts server.Counts, journal string)
 func (h *recorder) lately() (refused uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range h.server.kept {
-		refused += h.server.kept[i][history.Refused]
-	}
-	return refused
+	return h.server.sum[history.Refused]
 }
 
 // clusterFindings returns the findings about the cluster, as this member sees it.
@@ -94,10 +91,9 @@ func (h *recorder) addCounts(t *health.Tube) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if th := h.tubes[t.Name]; th != nil {
-		v, n := th.sum(tubeSamples)
 		t.Counted = health.Counts{
-			Over: time.Duration(n) * tubeStep * time.Second, Buried: th.growth(),
-			Reserved: v[history.Reserves], Deleted: v[history.Done], Released: v[history.Retried], TimedOut: v[history.Timeouts],
+			Over: time.Duration(len(th.kept)-1) * tubeStep * time.Second, Buried: th.growth(),
+			Reserved: th.sum[history.Reserves], Deleted: th.sum[history.Done], Released: th.sum[history.Retried], TimedOut: th.sum[history.Timeouts],
 		}
 	}
 }

@@ -43,6 +43,7 @@ type samples struct {
 	kept   []history.Values
 	at     int64          // Unix time of the last sample; 0 before the first
 	last   history.Values // counters and levels at that time
+	sum    history.Values // sum of all samples except the oldest one
 	minute history.Values // sum of the samples since the end of the last minute
 	times  engine.Times   // durations at the end of the last minute
 }
@@ -60,19 +61,18 @@ func (s *samples) add(unix int64, now *history.Values, most int) *history.Values
 	s.minute.Add(&v)
 	s.last, s.at = *now, unix
 	if len(s.kept) == most {
+		for i := range history.NumSeries {
+			if i.IsIncrease() {
+				s.sum[i] -= s.kept[1][i]
+			}
+		}
 		s.kept = slices.Delete(s.kept, 0, 1)
+	}
+	if len(s.kept) > 0 {
+		s.sum.Add(&v)
 	}
 	s.kept = append(s.kept, v)
 	return &s.kept[len(s.kept)-1]
-}
-
-// sum returns the sum of the last n samples except the first, and their number.
-func (s *samples) sum(n int) (v history.Values, added int) {
-	last := s.kept[max(1, len(s.kept)-n):]
-	for i := range last {
-		v.Add(&last[i])
-	}
-	return v, len(last)
 }
 
 // endMinute returns the values since the last call. now contains the durations; it is nil

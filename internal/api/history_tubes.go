@@ -15,9 +15,13 @@ import (
 
 // rates returns the puts and deletes per second in the last minute.
 func (s *samples) rates() (put, deleted float64) {
-	v, n := s.sum(60 / tubeStep)
-	took := float64(max(1, n) * tubeStep)
-	return float64(v[history.Put]) / took, float64(v[history.Done]) / took
+	last := s.kept[max(1, len(s.kept)-60/tubeStep):]
+	for i := range last {
+		put += float64(last[i][history.Put])
+		deleted += float64(last[i][history.Done])
+	}
+	took := float64(max(1, len(last)) * tubeStep)
+	return put / took, deleted / took
 }
 
 // growth returns the increase of buried jobs since the first sample.

@@ -316,12 +316,13 @@ func TestAttentionToLimits(t *testing.T) {
 
 	limit(1000)
 	r.sampleServer(600)
-	r.history.server.kept[0][history.Refused] = 2
 	r.sampleServer(601)
-	r.history.server.kept[1][history.Refused] = 1
+	r.sampleServer(602)
+	s := &r.history.server
+	s.kept[1][history.Refused], s.kept[2][history.Refused], s.sum[history.Refused] = 2, 1, 3
 	finds("bad memory  0", "bad certificate  0", "warning refused  3", "warning limited bytes 9", "warning limited jobs 9")
-	for i := range secondsKept - 1 {
-		r.sampleServer(602 + int64(i))
+	for i := range secondsKept - 2 {
+		r.sampleServer(603 + int64(i))
 	}
 	finds("bad memory  0", "bad certificate  0", "warning refused  1", "warning limited bytes 9", "warning limited jobs 9")
 
