@@ -29,13 +29,11 @@ func newBroker(tb testing.TB, log Log) *Broker {
 	return b
 }
 
-// A request is a Request that applies a function.
-type request struct {
-	apply func(e *engine.Engine, now int64)
-}
+// A request is a Request of a client. Requests of Call and View do not come from clients.
+type request func(e *engine.Engine, now int64)
 
-func (r *request) Apply(e *engine.Engine, now int64) int64 {
-	r.apply(e, now)
+func (r request) Apply(e *engine.Engine, now int64) int64 {
+	r(e, now)
 	return now
 }
 
@@ -62,10 +60,10 @@ func TestOrder(t *testing.T) {
 	for i := range callers {
 		wg.Go(func() {
 			n, applied := 0, 0
-			c := b.NewCaller(&request{apply: func(_ *engine.Engine, now int64) {
+			c := b.NewCaller(request(func(_ *engine.Engine, now int64) {
 				events = append(events, event{i, n, now})
 				applied++
-			}})
+			}))
 			for n = range each {
 				c.Do()
 				if applied != n+1 {
@@ -137,7 +135,7 @@ func (r longRequest) Apply(_ *engine.Engine, now int64) int64 { return now + r.c
 // Do does not allocate, either alone or when other requests arrive during its turn.
 func TestDoAllocates(t *testing.T) {
 	b := newBroker(t, nil)
-	c := b.NewCaller(&request{apply: func(*engine.Engine, int64) {}})
+	c := b.NewCaller(request(func(*engine.Engine, int64) {}))
 	if n := testing.AllocsPerRun(1000, func() { c.Do() }); n != 0 {
 		t.Errorf("Do makes %v allocations", n)
 	}
@@ -146,14 +144,14 @@ func TestDoAllocates(t *testing.T) {
 	begin, done := make(chan bool), make(chan bool)
 	for range others {
 		go func() {
-			c := b.NewCaller(&request{apply: func(*engine.Engine, int64) { runtime.Gosched() }})
+			c := b.NewCaller(request(func(*engine.Engine, int64) { runtime.Gosched() }))
 			for range begin {
 				c.Do()
 				done <- true
 			}
 		}()
 	}
-	contended := b.NewCaller(&request{apply: func(*engine.Engine, int64) { runtime.Gosched() }})
+	contended := b.NewCaller(request(func(*engine.Engine, int64) { runtime.Gosched() }))
 	n := testing.AllocsPerRun(1000, func() {
 		for range others {
 			begin <- true

@@ -155,14 +155,11 @@ func deposedLife(t *testing.T, seed uint64) {
 	}
 	clients.Wait()
 	if err := b.Call(func(e *engine.Engine, _ int64) {
-		for id, body := range acknowledged {
-			if c, ok := e.Snapshot(id); !ok || string(c.Body) != body {
-				t.Errorf("seed %d: %s was acknowledged as %d, which is %q", seed, body, id, c.Body)
-			}
-		}
-		for id, body := range seen {
-			if c, ok := e.Snapshot(id); !ok || string(c.Body) != body {
-				t.Errorf("seed %d: %s was seen as %d, which is %q", seed, body, id, c.Body)
+		for what, jobs := range map[string]map[uint64]string{"acknowledged": acknowledged, "seen": seen} {
+			for id, body := range jobs {
+				if c, ok := e.Snapshot(id); !ok || string(c.Body) != body {
+					t.Errorf("seed %d: %s was %s as %d, which is %q", seed, body, what, id, c.Body)
+				}
 			}
 		}
 		log.mu.Lock() // a sync of an earlier turn can end now
@@ -250,17 +247,6 @@ func TestDeposedExecutesNoCommand(t *testing.T) {
 	})
 }
 
-// clientRequest is a request from a client. Requests of Call and View do not come from
-// clients.
-type clientRequest struct {
-	f func(e *engine.Engine, now int64)
-}
-
-func (r clientRequest) Apply(e *engine.Engine, now int64) int64 {
-	r.f(e, now)
-	return now
-}
-
 // While the engine follows another server's engine, View sees its current state, clients
 // are refused, and nothing comes due.
 func TestFollow(t *testing.T) {
@@ -279,7 +265,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("%d jobs are ready in an engine that follows", n)
 		}
 		applied := false
-		client := b.NewCaller(clientRequest{func(*engine.Engine, int64) { applied = true }})
+		client := b.NewCaller(request(func(*engine.Engine, int64) { applied = true }))
 		if err := client.Do(); !errors.Is(err, ErrDeposed) || applied {
 			t.Errorf("a client: %v, and it was executed: %v", err, applied)
 		}

@@ -333,7 +333,7 @@ func TestCloseWithLog(t *testing.T) {
 		})
 		synctest.Wait()
 		heard := make(hearing, 1)
-		b.NewCaller(&request{apply: putting("started")}).Start(heard)
+		b.NewCaller(request(putting("started"))).Start(heard)
 		log.end()
 		wg.Wait()
 		if err := <-heard; err != nil {

@@ -36,8 +36,8 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 	syncing := false        // a sync is blocked until the test ends it
 
 	// request returns a request that puts a job, or only reads, and records its turn.
-	request := func(puts bool) *request {
-		return &request{apply: func(e *engine.Engine, now int64) {
+	request := func(puts bool) request {
+		return func(e *engine.Engine, now int64) {
 			r := &turnRecord{}
 			turns = append(turns, r)
 			log.flushErr = nil
@@ -62,7 +62,7 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 					t.Fatalf("%s: turn %d fails with %v", name, n, err)
 				}
 			}))
-		}}
+		}
 	}
 	// look records a sync that has started.
 	look := func() {
@@ -141,13 +141,13 @@ func TestTurnWhileOthersNotify(t *testing.T) {
 		b := newBroker(t, newFakeLog())
 		telling, goOn := make(chan bool), make(chan bool)
 		heard := make(hearing, 1)
-		b.NewCaller(&request{apply: putting("a job")}).Start(settler(func(error) {
+		b.NewCaller(request(putting("a job"))).Start(settler(func(error) {
 			telling <- true
 			<-goOn
 		}))
 		b.StartSync()
 		<-telling
-		if settled, _ := b.NewCaller(&request{apply: func(*engine.Engine, int64) {}}).Start(heard); settled {
+		if settled, _ := b.NewCaller(request(func(*engine.Engine, int64) {})).Start(heard); settled {
 			t.Error("settled before an earlier turn has notified its waiter")
 		}
 		goOn <- true
@@ -163,7 +163,7 @@ func TestTurnWhileOthersNotify(t *testing.T) {
 func TestTurnAsSyncEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(t, newFakeLog())
-		writer, reader := b.NewCaller(&request{apply: putting("a job")}), b.NewCaller(&request{apply: func(*engine.Engine, int64) {}})
+		writer, reader := b.NewCaller(request(putting("a job"))), b.NewCaller(request(func(*engine.Engine, int64) {}))
 		heard := make(hearing, 2)
 		var later atomic.Int32
 		for i := range 50_000 {
