@@ -176,7 +176,7 @@ func (s *peerTable) checkHandshake(from uint64, h Handshake) error {
 // valid and its number is higher than all known numbers, so it was added while this
 // member was away. If it leads, only it can send the missing entries.
 func (s *peerTable) admitUnknown(id uint64, h Handshake) bool {
-	if slices.ContainsFunc(s.unknown, func(k raftlog.MemberInfo) bool { return k.ID == id }) {
+	if contains(s.unknown, id) {
 		return true
 	}
 	if h.Number == 0 || h.Address == "" {
@@ -200,6 +200,4 @@ func (s *peerTable) record(id uint64, p *peer) {
 	s.m.disk.add(diskWork{record: func() error { return errors.Join(log.SetPeer(id, recorded), log.Sync()) }})
 }
 
-func (s *peerTable) isMember(id uint64) bool {
-	return slices.ContainsFunc(s.members, func(k raftlog.MemberInfo) bool { return k.ID == id })
-}
+func (s *peerTable) isMember(id uint64) bool { return contains(s.members, id) }

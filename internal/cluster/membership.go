@@ -44,9 +44,8 @@ func (m *Member) Add(ctx context.Context, added raftlog.MemberInfo) error {
 			if old == learner.ID || !m.raft.isMember(old) {
 				added.Replaces = learner.Replaces
 			}
-			return m.raft.proposeChanges(append(without(m.raft.members, learner.ID), added),
-				&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &learner.ID},
-				&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: &added.ID})
+			return m.raft.propose(append(without(m.raft.members, learner.ID), added),
+				change(raftpb.ConfChangeRemoveNode, learner.ID), change(raftpb.ConfChangeAddLearnerNode, added.ID))
 		}
 		if old != 0 && !m.raft.isMember(old) {
 			return fmt.Errorf("%w: %d", ErrNotMember, old)
@@ -62,14 +61,12 @@ func (m *Member) Add(ctx context.Context, added raftlog.MemberInfo) error {
 			}
 		}
 		added.Number = m.raft.lastNumber + 1
-		return m.raft.proposeRole(append(slices.Clone(m.raft.members), added), raftpb.ConfChangeAddLearnerNode, added.ID)
+		return m.raft.propose(append(slices.Clone(m.raft.members), added), change(raftpb.ConfChangeAddLearnerNode, added.ID))
 	})
 	if err != nil {
 		return err
 	}
-	return m.await(ctx, func() bool {
-		return slices.ContainsFunc(m.log.State().Members, func(k raftlog.MemberInfo) bool { return k.ID == added.ID })
-	})
+	return m.await(ctx, func() bool { return contains(m.log.State().Members, added.ID) })
 }
 
 // abandoned returns the unreachable learner at an address that an interrupted command has
@@ -94,14 +91,12 @@ func (m *Member) Remove(ctx context.Context, id uint64) error {
 		if voters := m.raft.core.Status().Config.Voters[0]; len(voters) == 1 && hasKey(voters, id) {
 			return errors.New("cluster: the last voter cannot be removed")
 		}
-		return m.raft.proposeRole(m.raft.members, raftpb.ConfChangeRemoveNode, id)
+		return m.raft.propose(m.raft.members, change(raftpb.ConfChangeRemoveNode, id))
 	})
 	if err != nil {
 		return err
 	}
-	return m.await(ctx, func() bool {
-		return !slices.ContainsFunc(m.log.State().Members, func(k raftlog.MemberInfo) bool { return k.ID == id })
-	})
+	return m.await(ctx, func() bool { return !contains(m.log.State().Members, id) })
 }
 
 // changeMembers runs f in the raft loop if this member is the active leader.
@@ -124,12 +119,13 @@ func (m *Member) changeMembers(f func() error) (err error) {
 	return err
 }
 
-// proposeRole proposes a change of one member's role, together with the list of members.
-func (r *raftLoop) proposeRole(members []raftlog.MemberInfo, change raftpb.ConfChangeType, id uint64) error {
-	return r.proposeChanges(members, &raftpb.ConfChangeSingle{Type: change.Enum(), NodeId: &id})
+// change returns the change of one member's role.
+func change(kind raftpb.ConfChangeType, id uint64) *raftpb.ConfChangeSingle {
+	return &raftpb.ConfChangeSingle{Type: kind.Enum(), NodeId: &id}
 }
 
-func (r *raftLoop) proposeChanges(members []raftlog.MemberInfo, changes ...*raftpb.ConfChangeSingle) error {
+// propose proposes changes of roles, together with the list of members.
+func (r *raftLoop) propose(members []raftlog.MemberInfo, changes ...*raftpb.ConfChangeSingle) error {
 	last := r.lastNumber
 	for _, k := range members {
 		last = max(last, k.Number)
@@ -166,6 +162,10 @@ func (m *Member) pause(ctx context.Context, watch <-chan struct{}) error {
 	case <-m.Failed():
 		return ErrStopped
 	}
+}
+
+func contains(members []raftlog.MemberInfo, id uint64) bool {
+	return slices.ContainsFunc(members, func(k raftlog.MemberInfo) bool { return k.ID == id })
 }
 
 func without(members []raftlog.MemberInfo, id uint64) []raftlog.MemberInfo {
@@ -252,19 +252,17 @@ func (r *raftLoop) promote(s *raft.Status) {
 
 // makeVoter makes a learner a voter, and removes the member that it replaces.
 func (r *raftLoop) makeVoter(id uint64) error {
-	var old uint64
+	changes := []*raftpb.ConfChangeSingle{change(raftpb.ConfChangeAddNode, id)}
 	members := slices.Clone(r.members)
 	for i := range members {
-		if members[i].ID == id {
-			old, members[i].Replaces = members[i].Replaces, 0
+		if k := &members[i]; k.ID == id {
+			if r.isMember(k.Replaces) {
+				changes = append(changes, change(raftpb.ConfChangeRemoveNode, k.Replaces))
+			}
+			k.Replaces = 0
 		}
 	}
-	if old == 0 || !r.isMember(old) {
-		return r.proposeRole(members, raftpb.ConfChangeAddNode, id)
-	}
-	return r.proposeChanges(members,
-		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: &id},
-		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &old})
+	return r.propose(members, changes...)
 }
 
 // recordPeers periodically records the acknowledgments of the other members. With these

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -210,7 +209,7 @@ func (m *node) SetMembers(members []raftlog.MemberInfo) {
 		m.peers = append(m.peers, k.ID)
 	}
 	for _, o := range m.sim.nodes {
-		if !slices.ContainsFunc(members, func(k raftlog.MemberInfo) bool { return k.ID == o.id }) {
+		if !contains(members, o.id) {
 			delete(o.links, m.id)
 		}
 	}

@@ -105,7 +105,7 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(with.Members, func(k raftlog.MemberInfo) bool { return k.ID == m.opt.Self.ID }) {
+	if !contains(with.Members, m.opt.Self.ID) {
 		if m.number <= with.LastNumber {
 			m.mail.post(m.disk.leave)
 			return nil, ErrRemoved
