@@ -107,6 +107,19 @@ func (p *pair) act() func() error {
 	}
 }
 
+// actOn performs a random operation. In one of n operations, calls of the disk fail; the
+// operation is repeated until it succeeds.
+func (p *pair) actOn(faults *faultfs.FS, n int) {
+	if p.rng.IntN(n) == 0 {
+		faults.Set(faultfs.Fault{Op: faultfs.Change, N: 1 + p.rng.IntN(4), How: faultfs.How(p.rng.IntN(3))})
+	}
+	for act := p.act(); act() != nil; {
+		for p.log.Recover() != nil {
+		}
+	}
+	faults.Set()
+}
+
 func (p *pair) sync() error {
 	err := p.log.Sync()
 	if err == nil {
@@ -186,6 +199,14 @@ func (p *pair) holds(m model) string {
 	return ""
 }
 
+// check compares the log with its model.
+func (p *pair) check() {
+	p.t.Helper()
+	if diff := p.holds(p.now); diff != "" {
+		p.t.Fatal(diff)
+	}
+}
+
 // After a power cut at any operation, the reopened log is a prefix of the written records
 // and contains every synced record.
 func TestPowerCuts(t *testing.T) {
@@ -198,17 +219,11 @@ func TestPowerCuts(t *testing.T) {
 			disk.CutAt(disk.Ops() + 1 + rng.IntN(150))
 			for p.act()() == nil {
 				if rng.IntN(8) == 0 {
-					if diff := p.holds(p.now); diff != "" {
-						t.Error(diff)
-						return
-					}
+					p.check()
 				}
 			}
 			disk = disk.Crash(rng)
 			p.fsys = disk
-			if t.Failed() {
-				return
-			}
 		}
 	})
 }
@@ -236,18 +251,8 @@ func TestFailingCalls(t *testing.T) {
 		p := &pair{t: t, rng: rng, fsys: faults, term: 1, past: []model{{}}}
 		p.open()
 		for range 60 {
-			if rng.IntN(4) == 0 {
-				faults.Set(faultfs.Fault{Op: faultfs.Change, N: 1 + rng.IntN(4), How: faultfs.How(rng.IntN(3))})
-			}
-			for act := p.act(); act() != nil; {
-				for p.log.Recover() != nil {
-				}
-			}
-			faults.Set()
-			if diff := p.holds(p.now); diff != "" {
-				t.Error(diff)
-				return
-			}
+			p.actOn(faults, 4)
+			p.check()
 		}
 		for p.log.Close() != nil {
 			if err := p.log.Recover(); err != nil {
@@ -255,9 +260,7 @@ func TestFailingCalls(t *testing.T) {
 			}
 		}
 		p.open()
-		if diff := p.holds(p.now); diff != "" {
-			t.Error(diff)
-		}
+		p.check()
 	})
 }
 
@@ -296,14 +299,7 @@ func TestConcurrentReaders(t *testing.T) {
 			}
 		}()
 		for range 200 {
-			if rng.IntN(8) == 0 {
-				faults.Set(faultfs.Fault{Op: faultfs.Change, N: 1 + rng.IntN(4), How: faultfs.How(rng.IntN(3))})
-			}
-			for act := p.act(); act() != nil; {
-				for p.log.Recover() != nil {
-				}
-			}
-			faults.Set()
+			p.actOn(faults, 8)
 			if err := errors.Join(p.log.Sync(), p.log.Prepare()); err != nil {
 				t.Fatal(err)
 			}
