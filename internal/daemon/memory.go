@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 // freeOSMemory returns memory to the system when the queue has shrunk, until ctx is
 // canceled. The runtime would take minutes to do that, because an idle server allocates
 // nothing and so does not start the garbage collector.
-func freeOSMemory(ctx context.Context, q *queue) {
+func freeOSMemory(ctx context.Context, q *queue, srv *server.Server) {
 	ticks := time.NewTicker(memoryPeriod)
 	defer ticks.Stop()
 	last := int64(0)
@@ -27,20 +28,21 @@ func freeOSMemory(ctx context.Context, q *queue) {
 			return
 		case <-ticks.C:
 		}
-		switch now := withoutJobs(q); {
+		switch now := garbage(q, srv); {
 		case now > last+last/4+memoryWorth:
 			runtime.GC() // buffers in a sync.Pool survive one collection
 			debug.FreeOSMemory()
-			last = withoutJobs(q)
+			last = garbage(q, srv)
 		case now < last:
 			last = now
 		}
 	}
 }
 
-// withoutJobs returns the bytes of the heap, including garbage, that are not jobs.
-func withoutJobs(q *queue) (n int64) {
-	q.broker.View(func(e *engine.Engine, _ int64) { n = -e.Memory() })
+// garbage returns the size of the heap without jobs and buffers of clients, in bytes: the
+// garbage, and a rest that is almost constant.
+func garbage(q *queue, srv *server.Server) (n int64) {
+	q.broker.View(func(e *engine.Engine, _ int64) { n = -e.Memory() - srv.Counts().Buffers })
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return n + int64(m.HeapSys-m.HeapReleased)

@@ -82,7 +82,7 @@ func run(ctx context.Context, o Options, signals chan os.Signal) error {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	go freeOSMemory(background, q)
+	go freeOSMemory(background, q, srv)
 	about := newServerInfo(p, listeners, pages)
 	q.reportToLeader(about)
 	operations := newOperations(p, q, srv, about, pages)
