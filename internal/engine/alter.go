@@ -18,22 +18,18 @@ func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	if o := e.admitAlteration(t, j, &a); o != OK {
 		return o
 	}
-	if j.state() == Buried { // its when is its rank
-		a.apply(j)
-		e.emitAltered(t, i, j, &a)
-		return OK
-	}
 	e.detach(t, i, j)
-	a.apply(j)
+	if a.Pri != nil {
+		j.pri = *a.Pri
+	}
+	if a.TTR != nil {
+		j.ttr = max(*a.TTR, 1)
+	}
 	if a.Delay != nil {
 		e.setDelay(now, j, *a.Delay)
 	}
 	e.emitAltered(t, i, j, &a)
-	if j.state() == Ready {
-		e.makeReady(now, t, i, j)
-	} else {
-		e.attach(t, i, j)
-	}
+	e.offer(now, t, i, j)
 	return OK
 }
 
@@ -67,16 +63,6 @@ func (e *Engine) emitAltered(t *tube, i slot, j *job, a *Alteration) {
 	e.keys.remove(i)
 	if t.keyed {
 		e.noteKey(t, i, j)
-	}
-}
-
-// apply changes the fields that do not affect the position of a job.
-func (a *Alteration) apply(j *job) {
-	if a.Pri != nil {
-		j.pri = *a.Pri
-	}
-	if a.TTR != nil {
-		j.ttr = max(*a.TTR, 1)
 	}
 }
 

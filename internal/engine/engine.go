@@ -292,12 +292,12 @@ func (e *Engine) detach(t *tube, i slot, j *job) {
 	}
 }
 
-// makeReady makes a detached job ready and gives it to a waiting session, if there is
-// one. The job's time when must be set.
-func (e *Engine) makeReady(now int64, t *tube, i slot, j *job) {
-	j.setState(Ready)
+// offer attaches a job. If it is ready, a waiting session of the tube gets a job.
+func (e *Engine) offer(now int64, t *tube, i slot, j *job) {
 	e.attach(t, i, j)
-	e.match(now, t)
+	if j.state() == Ready {
+		e.match(now, t)
+	}
 }
 
 // requeue makes a reserved job ready after its session has lost it, regardless of the
@@ -307,7 +307,8 @@ func (e *Engine) requeue(now int64, i slot) {
 	t := e.tubeOfJob(j)
 	e.detach(t, i, j)
 	e.jobs.held(j).when = now
-	e.makeReady(now, t, i, j)
+	j.setState(Ready)
+	e.offer(now, t, i, j)
 }
 
 // endReservation makes a reserved job ready at a time, which can be now. The Log must
@@ -315,15 +316,12 @@ func (e *Engine) requeue(now int64, i slot) {
 func (e *Engine) endReservation(now int64, t *tube, i slot, j *job, at int64) {
 	e.detach(t, i, j)
 	e.jobs.held(j).when = at
+	j.setState(Ready)
 	if at > now {
 		j.setState(Delayed)
-		e.emitState(i, j)
-		e.attach(t, i, j)
-		return
 	}
-	j.setState(Ready)
 	e.emitState(i, j)
-	e.makeReady(now, t, i, j)
+	e.offer(now, t, i, j)
 }
 
 // addJob adds a job to the index and to its tube, and stores the body. The job's fields

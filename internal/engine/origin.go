@@ -1,8 +1,8 @@
 package engine
 
 // I27. Only jobs that a policy has moved to a dead tube have an origin: the tube in which
-// they were exhausted. Origins are stored in a table and in the job's record of the log. A command
-// that moves the job removes its origin.
+// they were exhausted. Origins are in a table, and in the job's record of the Log. A
+// command that moves the job removes its origin.
 
 // setOrigin sets the origin of a job. An empty origin removes it.
 func (e *Engine) setOrigin(id uint64, tube string) {
@@ -43,8 +43,7 @@ func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 		}
 		j.setState(Ready)
 	})
-	e.attach(t, i, j)
-	e.match(now, t)
+	e.offer(now, t, i, j)
 	e.removeIfUnused(from)
 	return OK
 }

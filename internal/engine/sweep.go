@@ -128,10 +128,7 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	was := e.origins.of[j.id]
 	e.setOrigin(j.id, "")
 	e.moveTo(i, j, to, was, func() {})
-	e.attach(to, i, j)
-	if j.state() == Ready {
-		e.match(now, to)
-	}
+	e.offer(now, to, i, j)
 	e.removeIfUnused(from)
 	return OK
 }

@@ -47,7 +47,8 @@ func (e *Engine) tickTube(now int64, t *tube) {
 		i := t.delayed.top()
 		j := e.jobs.at(i)
 		e.detach(t, i, j)
-		e.makeReady(now, t, i, j)
+		j.setState(Ready)
+		e.offer(now, t, i, j)
 	case t.paused && t.unpauseAt <= now:
 		e.unpause(now, t)
 		if e.tubes[t.num] != t {

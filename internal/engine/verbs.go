@@ -201,7 +201,7 @@ func (e *Engine) kick(now int64, i slot, j *job) Outcome {
 	c.when = now
 	j.setState(Ready)
 	e.emitState(i, j)
-	e.makeReady(now, t, i, j)
+	e.offer(now, t, i, j)
 	return OK
 }
 
