@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/raft/v3/quorum"
+
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
 )
@@ -130,18 +132,12 @@ func (s *peerTable) isReachable(id uint64) bool {
 }
 
 func (s *peerTable) hearsMajority() bool {
-	for _, half := range s.m.raft.core.Status().Config.Voters {
-		heard := 0
-		for id := range half {
-			if s.isReachable(id) {
-				heard++
-			}
-		}
-		if len(half) > 0 && heard <= len(half)/2 {
-			return false
-		}
+	voters := s.m.raft.core.Status().Config.Voters
+	heard := make(map[uint64]bool)
+	for id := range voters.IDs() {
+		heard[id] = s.isReachable(id)
 	}
-	return true
+	return voters.VoteResult(heard) == quorum.VoteWon
 }
 
 // maxLag is the maximum age of a ready member's next entry, in nanoseconds.

@@ -28,6 +28,7 @@ func TestSimulation(t *testing.T) {
 func TestPlanted(t *testing.T) {
 	for p, seed := range map[fault]uint64{
 		"an append before its sync": 285157239, "cut at the unsynced mark": 1, "the clock is not carried over": 1,
+		unwanted: 3796035331, earlyDone: 3933939305, notHeld: 2487388284, lostOffer: 3038343777,
 	} {
 		t.Run(string(p), func(t *testing.T) {
 			seeds.Find(t, seed, func(t *testing.T, seed uint64) string {

@@ -8,8 +8,6 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
-
-	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 // A fetch is the transfer of a snapshot to the member that lacks it.
@@ -120,17 +118,6 @@ func (m *member) watchSnapshots() {
 			to.waits = 0
 			m.core.SnapshotFailed(id)
 		}
-	}
-}
-
-// The simulation detects each planted fault of snapshots.
-func TestPlantedSnapshots(t *testing.T) {
-	for p, seed := range map[fault]uint64{unwanted: 3796035331, earlyDone: 3933939305, notHeld: 2487388284, lostOffer: 3038343777} {
-		t.Run(string(p), func(t *testing.T) {
-			seeds.Find(t, seed, func(t *testing.T, seed uint64) string {
-				return found(func() string { return simulate(t, seed, p).wrong })
-			})
-		})
 	}
 }
 

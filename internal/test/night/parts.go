@@ -40,7 +40,6 @@ var once = []part{
 	all("cluster", "./internal/cluster", "TestPlanted"),
 	all("cluster", "./internal/cluster", "TestPlantedClients"),
 	all("cluster", "./internal/cluster/core", "TestPlanted"),
-	all("cluster", "./internal/cluster/core", "TestPlantedSnapshots"),
 	all("cluster", "./internal/cluster/core", "TestPlantedRoles"),
 	{area: "process", name: "descriptors, memory", command: test("./internal/test/soak", "(TestDescriptors|TestMemoryIsFreed)$", "-count=3")},
 	{area: "clients", name: "./client cuts", command: test("./client", "TestCut", "-seeds=20")},
