@@ -100,7 +100,7 @@ install: ## install the binary, manual, documentation, completions and systemd u
 	done
 
 # The pages link to these files by relative paths.
-DOCUMENTATION = README.md CHANGELOG.md DESIGN.md CONTRIBUTING.md SECURITY.md LICENSE doc/*.md doc/*.png doc/*.svg doc/decisions/* doc/internals/* doc/benchmarks/*.svg \
+DOCUMENTATION = README.md CHANGELOG.md DESIGN.md CONTRIBUTING.md SECURITY.md LICENSE doc/*.md doc/*.png doc/decisions/* doc/internals/* doc/benchmarks/*.svg \
 	contrib/compose/* contrib/grafana/*.json contrib/prometheus/* contrib/kubernetes/*.yaml contrib/kubernetes/*.toml contrib/kubernetes/cluster/*.yaml contrib/kubernetes/cluster/init/* \
 	bench/results/*.md dist/beanpole.toml dist/systemd/* internal/api/openapi.yaml
 

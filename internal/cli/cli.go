@@ -87,6 +87,8 @@ func newRoot(version string) *cobra.Command {
 	root.SetHelpCommand(newHelp(root))
 	root.SetCompletionCommandGroupID(others)
 	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Short = "print a completion script for a shell"
 	root.AddCommand(newTopics()...)
 	return root
 }

@@ -44,7 +44,6 @@ func writeManual(root *cobra.Command, dir, settings string) error {
 		root.Long += "\n\n" + topic.Long + "\n\n  " + strings.ReplaceAll(topic.Flags().FlagUsages(), "\n", "\n  ")
 	}
 	escapeDescriptions(root)
-	root.DisableAutoGenTag = true
 	source := "beanpole " + versionOf(root)
 	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: source, Manual: "beanpole manual"}, filepath.Join(dir, "man1")); err != nil {
 		return err

@@ -57,7 +57,7 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	}
 	listener, err := listenForMembers(d.Listen)
 	if err != nil {
-		return exit.WithCode(exit.Socket, fmt.Errorf("the address for the other members: %w%s", err, hint(err)))
+		return exit.WithCode(exit.Socket, fmt.Errorf("the address for the other members: %w", err))
 	}
 	m := &member{dir: d, log: log, opened: make(chan struct{})}
 	m.control.Member, m.control.Directory = m, d

@@ -67,7 +67,7 @@ func newPut() *cobra.Command {
   beanpole put mail --delay 10m <message
   beanpole put urls --lines <urls.txt`
 	f := cmd.Flags()
-	f.StringVarP(&job.Tube, "tube", "t", "", "put into `TUBE`, instead of the argument (default default)")
+	f.StringVarP(&job.Tube, "tube", "t", "", "put into `TUBE`, instead of the argument (default \"default\")")
 	f.Uint32VarP(&pri, "pri", "p", 1024, "priority `N`; smaller numbers are more urgent")
 	cliutil.DurationVar(f, &job.Delay, "delay", "d", 0, 0, "delay the job by this `TIME`, such as 10m")
 	cliutil.DurationVar(f, &job.TTR, "ttr", "", time.Second, client.DefaultTTR, "TTR: maximum `TIME` that a worker holds the job")
