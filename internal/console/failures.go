@@ -60,12 +60,12 @@ func failuresPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// clock returns the time of day of a time in seconds since 1970, or its date if the time
-// is more than a day ago.
-func clock(unix int64) string {
-	t := time.Unix(unix, 0).UTC()
-	if time.Since(t) > 24*time.Hour {
-		return t.Format(time.DateOnly)
+// clock returns the time of day of a time of the API, or its date if the time is more than
+// a day ago.
+func clock(t any) string {
+	at := timeOf(t)
+	if time.Since(at) > 24*time.Hour {
+		return at.Format(time.DateOnly)
 	}
-	return t.Format("15:04")
+	return at.Format("15:04")
 }

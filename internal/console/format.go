@@ -20,7 +20,7 @@ import (
 var functions = template.FuncMap{
 	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].Danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
 	"hint": hint, "policyLink": policyLink, "plainly": func(text string) string { return strings.ReplaceAll(text, "`", "") }, "sections": func() []string { return sections },
-	"zero": zeroClass, "visible": decode.Visible, "moment": moment, "clock": clock, "took": func(seconds float64) string { return time.Duration(seconds * 1e9).String() }, "has": slices.Contains[[]string], "pathEscape": op.Segment, "queryEscape": url.QueryEscape,
+	"zero": zeroClass, "visible": decode.Visible, "clock": clock, "took": func(seconds float64) string { return time.Duration(seconds * 1e9).String() }, "has": slices.Contains[[]string], "pathEscape": op.Segment, "queryEscape": url.QueryEscape,
 	"since": since, "at": at, "when": when, "isPast": isPast, "mean": meanText, "list": func(all ...string) []string { return all },
 	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "capital": sentenceCase, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
@@ -143,30 +143,23 @@ func zeroClass(text string) string {
 	return ""
 }
 
-// when formats a time of the API for display.
-func when(text string) string {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return text
+// timeOf returns a time of the API: a number of seconds since 1970, or a text.
+func timeOf(t any) time.Time {
+	if text, ok := t.(string); ok {
+		at, _ := time.Parse(time.RFC3339, text) // the zero time if another server sends something else
+		return at.UTC()
 	}
-	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	return time.Unix(whole(t), 0).UTC()
 }
 
-// moment formats a time in seconds since 1970.
-func moment(seconds int64) string { return when(time.Unix(seconds, 0).UTC().Format(time.RFC3339)) }
+// when formats a time of the API for display.
+func when(t any) string { return timeOf(t).Format("2006-01-02 15:04:05 UTC") }
 
 // isPast reports whether a time of the API is before another.
-func isPast(now time.Time, text string) bool {
-	t, err := time.Parse(time.RFC3339, text)
-	return err == nil && t.Before(now)
-}
+func isPast(now time.Time, t any) bool { return timeOf(t).Before(now) }
 
-func since(now time.Time, text string) string {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return text
-	}
-	return duration(int64(now.Sub(t).Seconds())) + " ago"
+func since(now time.Time, t any) string {
+	return duration(int64(now.Sub(timeOf(t)).Seconds())) + " ago"
 }
 
 // at returns the time that was ago seconds ago, for the title of a duration.
