@@ -121,7 +121,15 @@ func New(b *broker.Broker, opt Options) *API {
 	if opt.History == nil {
 		opt.History = history.New(history.Options{Limit: history.DefaultLimit})
 	}
-	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: &recorder{store: opt.History, tubes: make(map[string]*samples)}, throttle: newThrottle(), changes: &audit.Log{Logger: opt.Logger, Store: opt.History}, upstreams: make(map[string]*upstream)}
+	a := &API{
+		broker:    b,
+		opt:       opt,
+		mux:       http.NewServeMux(),
+		history:   &recorder{store: opt.History, tubes: make(map[string]*samples)},
+		throttle:  newThrottle(),
+		changes:   &audit.Log{Logger: opt.Logger, Store: opt.History},
+		upstreams: make(map[string]*upstream),
+	}
 	a.tasks.After = opt.TasksAfter
 	if opt.Server != nil {
 		opt.Server.OnChange(a.recordCommand)

@@ -162,7 +162,8 @@ func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 	if a == (engine.Alteration{}) {
 		return none, badRequest("no change: want priority, delay, ttr or a body")
 	}
-	return r.onJob("changed in this way: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) (engine.Outcome, error) {
+	const how = "changed in this way: a worker holds it, or it is buried and cannot be delayed"
+	return r.onJob(how, func(e *engine.Engine, now int64, st *engine.JobStats) (engine.Outcome, error) {
 		if a.Body != nil { // workers receive the new body, so it is checked like the body of a put
 			if err := r.permittedOn(putNamed, fmt.Sprintf("the tube of job %d", st.ID), st.Tube); err != nil {
 				return engine.OK, err

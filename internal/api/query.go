@@ -140,6 +140,7 @@ func (s *search) ask(text string) error {
 		s.states = slices.DeleteFunc(slices.Clone(s.states), func(state engine.State) bool { return !slices.Contains(q.States, state.String()) })
 	}
 	program := 0
+	var last [][]test // tests of bodies, which take long
 	for _, part := range q.Parts {
 		tests := make([]test, len(part))
 		for i := range part {
@@ -147,11 +148,13 @@ func (s *search) ask(text string) error {
 				return err
 			}
 		}
-		s.parts = append(s.parts, tests)
+		if readsBody(tests) {
+			last = append(last, tests)
+		} else {
+			s.parts = append(s.parts, tests)
+		}
 	}
-	slices.SortStableFunc(s.parts, func(a, b []test) int { // tests of bodies come last, because they take long
-		return map[bool]int{true: 1}[readsBody(a)] - map[bool]int{true: 1}[readsBody(b)]
-	})
+	s.parts = append(s.parts, last...)
 	return nil
 }
 

@@ -138,15 +138,17 @@ func (r *request) removeSchedule(in *admin.OfSchedule) (none admin.None, err err
 	return none, r.changeSchedule(in.Name, func(e *engine.Engine, _ int64) engine.Outcome { return e.SetSchedule(in.Name, "") })
 }
 
-func (r *request) pauseSchedule(in *admin.OfSchedule) (none admin.None, err error) {
-	return none, r.changeSchedule(in.Name, func(e *engine.Engine, _ int64) engine.Outcome {
-		return e.PauseSchedule(time.Now().UnixNano(), in.Name, true)
-	})
+func (r *request) pauseSchedule(in *admin.OfSchedule) (admin.None, error) {
+	return r.setPaused(in, true)
 }
 
-func (r *request) resumeSchedule(in *admin.OfSchedule) (none admin.None, err error) {
+func (r *request) resumeSchedule(in *admin.OfSchedule) (admin.None, error) {
+	return r.setPaused(in, false)
+}
+
+func (r *request) setPaused(in *admin.OfSchedule, paused bool) (none admin.None, err error) {
 	return none, r.changeSchedule(in.Name, func(e *engine.Engine, _ int64) engine.Outcome {
-		return e.PauseSchedule(time.Now().UnixNano(), in.Name, false)
+		return e.PauseSchedule(time.Now().UnixNano(), in.Name, paused)
 	})
 }
 
