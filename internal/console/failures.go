@@ -60,8 +60,8 @@ func failuresPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// clock returns the time of day of a time of the API, or its date if the time is more than
-// a day ago.
+// clock returns the time of day of a time of the API, or its date if the time is more
+// than a day ago.
 func clock(t any) string {
 	at := timeOf(t)
 	if time.Since(at) > 24*time.Hour {
