@@ -29,10 +29,10 @@ const (
 	leastOfPlace    = 100
 )
 
-// reasonOf returns the reason of a job's last failure: the worker's text, the error in the
-// body, or the way in which the attempt ended. It returns an empty string for a job that
-// has not failed, and for a buried job that was kicked or redriven: such a job starts
-// again with all its attempts.
+// reasonOf returns the reason of a job's last failure: the worker's text, the error in
+// the body, or the way in which the attempt ended. It returns an empty string for a job
+// that has not failed, and for a buried job that was kicked or redriven: such a job
+// starts again with all its attempts.
 func reasonOf(j *scannedJob) string {
 	f, _ := j.Failure()
 	switch text := cmp.Or(f.Note, decode.Reason(j.body)); {
