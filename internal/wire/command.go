@@ -110,10 +110,10 @@ func parseArgs(line []byte, i int, cmd *Command, compat Compat) (end int, size u
 		case argNote:
 			cmd.Text, i = parseNote(line, i)
 		default:
-			if a.mayBeMissing() && i == len(line) {
+			if a&optional != 0 && i == len(line) {
 				return i, size
 			}
-			i = parseWord(line, i, a, cmd)
+			i = parseWord(line, i, a&^optional, cmd)
 		}
 		if i < 0 {
 			return i, 0
@@ -135,11 +135,6 @@ func looseTube(line []byte, i int) (tube []byte, end int) {
 	return line[i:end], end
 }
 
-// mayBeMissing reports whether an argument is optional.
-func (a arg) mayBeMissing() bool {
-	return a == argMaybeIdle || a == argMaybeLimit || a == argMaybeCursor || a == argMaybeTimeout
-}
-
 // parseWord parses an argument after spaces. It returns the index of its end, or a
 // negative number if it is invalid.
 func parseWord(line []byte, i int, a arg, cmd *Command) (end int) {
@@ -156,18 +151,18 @@ func parseWord(line []byte, i int, a arg, cmd *Command) (end int) {
 		cmd.Tube, ok = word, ValidTube(word)
 	case argOther:
 		cmd.Text, ok = word, ValidTube(word)
-	case argState, argIdle, argMaybeIdle:
+	case argState, argIdle:
 		cmd.State, ok = ParseState(string(word))
 		ok = ok && (a == argState || cmd.State != StateReserved)
-	case argMaybeLimit:
+	case argLimit:
 		v, at := digits(word, 0, math.MaxUint32)
 		cmd.Count, ok = uint32(v), at == len(word) && v > 0
-	case argMaybeCursor:
+	case argCursor:
 		cmd.Text = word
 	case argBatch:
 		v, at := digits(word, 0, MaxBatch)
 		cmd.Count, ok = uint32(v), at == len(word) && v > 0
-	case argMaybeTimeout:
+	case argWait:
 		v, at := digits(word, 0, MaxTimeout)
 		cmd.Timeout, ok = uint32(v), at == len(word)
 	}
@@ -236,7 +231,7 @@ func AppendCommand(dst []byte, cmd *Command) []byte {
 	row := &commands[cmd.Op]
 	dst = append(dst, row.verb...)
 	for i, a := range &row.args {
-		if a == argEnd || a == argIgnored || a.mayBeMissing() && cmd.lacks(a) {
+		if a == argEnd || a == argIgnored || a&optional != 0 && cmd.lacks(a&^optional) {
 			break
 		}
 		if a == argFacts {
@@ -246,7 +241,7 @@ func AppendCommand(dst []byte, cmd *Command) []byte {
 		if i > 0 || dst[len(dst)-1] != ' ' {
 			dst = append(dst, ' ')
 		}
-		dst = appendArg(dst, a, cmd)
+		dst = appendArg(dst, a&^optional, cmd)
 	}
 	dst = append(dst, crlf...)
 	if cmd.Op == Put {
@@ -259,11 +254,11 @@ func AppendCommand(dst []byte, cmd *Command) []byte {
 // lacks reports whether the command omits an optional argument.
 func (cmd *Command) lacks(a arg) bool {
 	switch a {
-	case argMaybeIdle:
+	case argIdle:
 		return cmd.State == AnyState
-	case argMaybeLimit:
+	case argLimit:
 		return cmd.Count == 0
-	case argMaybeTimeout:
+	case argWait:
 		return cmd.Timeout == 0
 	}
 	return len(cmd.Text) == 0
@@ -280,17 +275,17 @@ func appendArg(dst []byte, a arg, cmd *Command) []byte {
 		v = uint64(cmd.Delay)
 	case argTTR:
 		v = uint64(cmd.TTR)
-	case argTimeout, argMaybeTimeout:
+	case argTimeout, argWait:
 		v = uint64(cmd.Timeout)
 	case argSize:
 		v = uint64(len(cmd.Body))
-	case argCount, argMaybeLimit, argBatch:
+	case argCount, argLimit, argBatch:
 		v = uint64(cmd.Count)
 	case argTube, argLooseTube, argName:
 		return append(dst, cmd.Tube...)
-	case argToken, argOther, argMaybeCursor, argIDs, argNote:
+	case argToken, argOther, argCursor, argIDs, argNote:
 		return append(dst, cmd.Text...)
-	case argState, argIdle, argMaybeIdle:
+	case argState, argIdle:
 		return append(dst, cmd.State.String()...)
 	}
 	return strconv.AppendUint(dst, v, 10)

@@ -296,20 +296,20 @@ func TestRows(t *testing.T) {
 			good, bad = tube, []string{"", " mail", "mail ", "ma il", "-mail", "ma*il", "é", strings.Repeat("x", 201)}
 		case args(argLooseTube, argDelay):
 			good, bad = " mail 7", []string{"", " ", " mail", " mail x", " mail 7 ", " mail 4294967296", " * 7", "\tmail 7"}
-		case args(argName, argState, argMaybeLimit, argMaybeCursor):
+		case args(argName, argState, optional|argLimit, optional|argCursor):
 			good, bad = "  mail  delayed 7 1f.a", []string{"", "mail", "mail ", "mail any", "mail ready ", "mail ready 0", "mail ready x", "mail ready 7x", "mail ready 7 ",
 				"mail ready 4294967296", "mail ready 7 1f.a ", "mail ready 7 1f.a x", "-mail ready", "ma*il ready", "mail Ready", "\tmail ready", strings.Repeat("x", 201) + " ready"}
 		case args(argFacts):
 			good, bad = "  left tube", []string{" Tube", " tube tube", " tube\treserves", " trace", "x", " =", " tube=mail"}
-		case args(argBatch, argMaybeTimeout):
+		case args(argBatch, optional|argWait):
 			good, bad = " 1000  7", []string{"", " ", "0", "1001", "x", "7x", "-7", "7 ", "7 x", "7 -1", "7 2147483648", "7 7 ", "7 7 7", "99999999999999999999"}
 		case args(argIDs):
 			good, bad = "7  18446744073709551615 0", []string{"", " ", "x", "-1", "7 ", "7 x", "7x", "7,8", "18446744073709551616", strings.Repeat("7 ", MaxBatch) + "7"}
 		case args(argID, argNote):
 			good, bad = "7  SMTPAuthenticationError: 535 "+strings.Repeat("é", 84), []string{"", "7", "7 ", "x a", " a", "7 a\tb", "7 a\x7f", "7 \u0085", "7 \xff", "7 " + strings.Repeat("x", MaxNote+1)}
-		case args(argName, argMaybeIdle, argMaybeLimit):
+		case args(argName, optional|argIdle, optional|argLimit):
 			good, bad = tube, []string{"", " ", "mail ", "mail 7", "mail any", "mail reserved", "mail ready x", "mail ready 7 ", "mail ready 7 7", "-mail"}
-		case args(argName, argOther, argIdle, argMaybeLimit):
+		case args(argName, argOther, argIdle, optional|argLimit):
 			good, bad = "mail web buried 7", []string{"", "mail", "mail web", "mail buried", "mail -web ready", "mail web reserved", "mail web ready x", "mail web ready 7 ", "mail web ready 7 7"}
 		default:
 			t.Errorf("%v: no test for its arguments", op)

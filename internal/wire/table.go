@@ -86,13 +86,13 @@ var commands = [NumOps]struct {
 	ListTubes:        {"list-tubes", args(), "cmd-list-tubes", rights.Stats.On(rights.SomeTube), again},
 	Quit:             {"quit", args(argIgnored), "", rights.Free, once},
 	PauseTube:        {"pause-tube", args(argLooseTube, argDelay), "cmd-pause-tube", rights.Manage.On(rights.NamedTube), again},
-	ListJobs:         {"list-jobs ", args(argName, argState, argMaybeLimit, argMaybeCursor), "cmd-list-jobs", rights.Stats.On(rights.NamedTube), again},
-	FlushTube:        {"flush-tube ", args(argName, argMaybeIdle, argMaybeLimit), "cmd-flush-tube", rights.Manage.On(rights.NamedTube), once},
-	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, argMaybeLimit), "cmd-move-jobs", rights.Manage.On(rights.TwoTubes), once},
+	ListJobs:         {"list-jobs ", args(argName, argState, optional|argLimit, optional|argCursor), "cmd-list-jobs", rights.Stats.On(rights.NamedTube), again},
+	FlushTube:        {"flush-tube ", args(argName, optional|argIdle, optional|argLimit), "cmd-flush-tube", rights.Manage.On(rights.NamedTube), once},
+	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, optional|argLimit), "cmd-move-jobs", rights.Manage.On(rights.TwoTubes), once},
 	Auth:             {"auth ", args(argToken), "", rights.Free, once},
 	Caps:             {"caps", args(), "", rights.Free, again},
 	Want:             {"want", args(argFacts), "", rights.Free, again},
-	ReserveBatch:     {"reserve-batch ", args(argBatch, argMaybeTimeout), "cmd-reserve-batch", rights.Reserve.On(rights.WatchedTubes), again},
+	ReserveBatch:     {"reserve-batch ", args(argBatch, optional|argWait), "cmd-reserve-batch", rights.Reserve.On(rights.WatchedTubes), again},
 	DeleteBatch:      {"delete-batch ", args(argIDs), "cmd-delete-batch", (rights.Reserve | rights.Manage).AnyOn(rights.TubeOfJob), once},
 	Note:             {"note ", args(argID, argNote), "cmd-note", rights.Reserve.On(rights.TubeOfJob), once},
 }
@@ -120,17 +120,15 @@ const (
 	argToken                // the rest of the line
 	argLooseTube            // spaces, then name characters; the name is checked last
 
-	// Words after spaces. An optional word can only be omitted together with all later
-	// ones.
-	argName         // a valid name
-	argOther        // another valid name
-	argState        // state of jobs
-	argIdle         // state of unreserved jobs
-	argMaybeIdle    // optional argIdle
-	argMaybeLimit   // optional u32, at least 1
-	argMaybeCursor  // optional cursor
-	argBatch        // number of jobs, 1 to MaxBatch
-	argMaybeTimeout // optional u32 in seconds, at most MaxTimeout
+	// Words after spaces.
+	argName   // a valid name
+	argOther  // another valid name
+	argState  // state of jobs
+	argIdle   // state of unreserved jobs
+	argLimit  // u32, at least 1
+	argCursor // a cursor
+	argBatch  // number of jobs, 1 to MaxBatch
+	argWait   // u32 in seconds, at most MaxTimeout
 
 	// Arguments up to the end of the line.
 	argFacts // see ParseFacts
@@ -139,6 +137,9 @@ const (
 )
 
 const maxArgs = 4
+
+// optional marks a word that can be omitted together with all later arguments.
+const optional arg = 1 << 7
 
 // args exists because an array literal in a row would need its length.
 func args(a ...arg) (row [maxArgs]arg) {
