@@ -145,7 +145,7 @@ func (t membersOf) SetMembers(members []raftlog.MemberInfo) {
 
 func (m *member) admit(ctx context.Context, client net.Addr, body []byte) ([]byte, error) {
 	m.log.Info("a machine asks to join the cluster", "client", client)
-	return m.control.Join(ctx, client, body)
+	return m.control.Join(ctx, body)
 }
 
 // dial opens a stream to the leader for a client.

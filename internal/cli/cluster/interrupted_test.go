@@ -200,9 +200,7 @@ func newHome(t *testing.T) *home {
 	h.control = &control.Control{Directory: h.directory}
 	tr := transport.New(transport.Options{
 		Listener: l, Credentials: h.directory.Credentials, Request: h.control.Request,
-		Join: func(ctx context.Context, client net.Addr, body []byte) ([]byte, error) {
-			return h.control.Join(ctx, client, body)
-		},
+		Join: func(ctx context.Context, _ net.Addr, body []byte) ([]byte, error) { return h.control.Join(ctx, body) },
 	})
 	m, err := cluster.Open(cluster.Options{FS: fast, Dir: dir, Self: raftlog.MemberInfo{ID: h.directory.ID, Address: h.address}, Transport: transport.NoPeers{}})
 	must(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
@@ -27,7 +26,7 @@ type Joined struct {
 }
 
 // Join admits a server that has a token.
-func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, error) {
+func (c *Control) Join(ctx context.Context, body []byte) ([]byte, error) {
 	var r joinRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("invalid request: %w", err)

@@ -11,12 +11,12 @@ import (
 
 // openUncut opens an empty log and appends n entries of 60 bytes. Like the log of a
 // leader with an absent member, it is never cut.
-func openUncut(tb testing.TB, fsys vfs.FS, dir string, opt Options, n uint64) *Log {
+func openUncut(t *testing.T, fsys vfs.FS, dir string, opt Options, n uint64) *Log {
 	log, err := Open(fsys, dir, opt)
 	if err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
-	tb.Cleanup(func() { log.Close() })
+	t.Cleanup(func() { log.Close() })
 	const batch = 1000
 	for last := uint64(0); last < n; last += batch {
 		entries := make([]*raftpb.Entry, batch)
@@ -24,7 +24,7 @@ func openUncut(tb testing.TB, fsys vfs.FS, dir string, opt Options, n uint64) *L
 			entries[i] = entryWith(last+uint64(i)+1, 60)
 		}
 		if err := log.Append(nil, entries); err != nil {
-			tb.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 	return log
@@ -68,20 +68,4 @@ func TestEntriesAllocatesForItsLimit(t *testing.T) {
 	if allocated > 1024 {
 		t.Errorf("reading 11 entries allocates %d bytes", allocated)
 	}
-}
-
-// BenchmarkAppend appends entries of 60 bytes to a log of 600,000 entries that is not
-// cut, as if a member were absent. With -benchtime 400000x, the log has a million entries
-// at the end.
-func BenchmarkAppend(b *testing.B) {
-	log := openUncut(b, vfs.OS, b.TempDir(), Options{SegmentSize: 64 << 20}, 600_000)
-	next := log.Last().Index + 1
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := log.Append(nil, []*raftpb.Entry{entryWith(next, 60)}); err != nil {
-			b.Fatal(err)
-		}
-		next++
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
 }
