@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
@@ -19,7 +18,6 @@ type slot struct {
 	jobs    context.Context // ends when handlers must stop
 	next    chan task       // the next job; closed if there are no more jobs
 	deleted chan error      // the result of the delete that the last report asked for
-	busy    atomic.Bool
 }
 
 // run runs until the fetcher has no more jobs.
@@ -50,8 +48,6 @@ func (s *slot) run() {
 // work calls the handler for a job and settles the job, unless it must be deleted. In
 // that case, it returns the function to call with the result of the delete.
 func (s *slot) work(t task) (r report, deleted func(error)) {
-	s.busy.Store(true)
-	defer s.busy.Store(false)
 	job := newJob(t.Job, s.opt.Tubes)
 	ctx := s.jobs
 	r = report{slot: s, line: t.line, idle: true}

@@ -162,7 +162,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	killed, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	var wg sync.WaitGroup
-	var slots []*slot
 	for _, addr := range w.opt.Servers {
 		f := &fetcher{
 			Worker: w, addr: addr, ctx: ctx, kill: killed, slots: w.opt.Concurrency,
@@ -171,7 +170,6 @@ func (w *Worker) Run(ctx context.Context) error {
 		wg.Go(f.run)
 		for range w.opt.Concurrency {
 			s := &slot{fetcher: f, jobs: jobs, next: make(chan task, 1), deleted: make(chan error, 1)}
-			slots = append(slots, s)
 			wg.Go(s.run)
 		}
 	}
@@ -188,14 +186,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.opt.StopTimeout > 0 && !ended(done, w.opt.StopTimeout) {
 		cancelJobs(ErrStopped)
 		if !ended(done, killGrace) {
-			running := 0
-			for _, s := range slots {
-				if s.busy.Load() {
-					running++
-				}
-			}
 			kill()
-			return fmt.Errorf("%w: %d", ErrStillRunning, running)
+			return ErrStillRunning
 		}
 	}
 	<-done

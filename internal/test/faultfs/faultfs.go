@@ -26,36 +26,30 @@ import (
 )
 
 // An Op is an operation that can fail.
-type Op int
+type Op string
 
 // The operations, named after the methods of vfs.FS and vfs.File. Any covers all of them.
 // Change covers those that change data on the disk or make it durable.
 const (
-	Any Op = iota
-	Change
-	Create
-	Open
-	OpenWrite
-	Rename
-	Remove
-	Stat
-	List
-	Mkdir
-	SyncDir
-	Free
-	Lock
-	Read
-	Write
-	Truncate
-	Preallocate
-	Sync
+	Any         Op = ""
+	Change      Op = "Change"
+	Create      Op = "Create"
+	Open        Op = "Open"
+	OpenWrite   Op = "OpenWrite"
+	Rename      Op = "Rename"
+	Remove      Op = "Remove"
+	Stat        Op = "Stat"
+	List        Op = "List"
+	Mkdir       Op = "Mkdir"
+	SyncDir     Op = "SyncDir"
+	Free        Op = "Free"
+	Lock        Op = "Lock"
+	Read        Op = "Read"
+	Write       Op = "Write"
+	Truncate    Op = "Truncate"
+	Preallocate Op = "Preallocate"
+	Sync        Op = "Sync"
 )
-
-var opNames = [...]string{"Any", "Change", "Create", "Open", "OpenWrite", "Rename", "Remove", "Stat", "List", "Mkdir",
-	"SyncDir", "Free", "Lock", "Read", "Write", "Truncate", "Preallocate", "Sync"}
-
-// String returns the operation's name.
-func (op Op) String() string { return opNames[op] }
 
 // covers reports whether a fault of op applies to a call.
 func (op Op) covers(call Op) bool {
@@ -185,7 +179,7 @@ func (f *Fault) err(op Op, name string) error {
 	if err == 0 {
 		err = syscall.EIO
 	}
-	return &fs.PathError{Op: "faultfs " + strings.ToLower(op.String()), Path: name, Err: err}
+	return &fs.PathError{Op: "faultfs " + strings.ToLower(string(op)), Path: name, Err: err}
 }
 
 // do makes a call that returns only an error.
