@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,13 +35,9 @@ func newConnections() *cobra.Command {
 	var f connectionFilter
 	var remove bool
 	s := new(session)
-	cmd := s.adminCommand("connections", "[ID...]", "list the connected clients, or close some", connectionsLong, func(ctx context.Context, a *admin.Client, args []string) error {
-		for _, arg := range args {
-			id, err := strconv.ParseUint(arg, 10, 64)
-			if err != nil {
-				return exit.UsageError("%q is not a connection id; want a number", arg)
-			}
-			f.ids = append(f.ids, id)
+	cmd := s.adminCommand("connections", "[ID...]", "list the connected clients, or close some", connectionsLong, func(ctx context.Context, a *admin.Client, args []string) (err error) {
+		if f.ids, err = parseIDs(args, "connection"); err != nil {
+			return err
 		}
 		if remove && f.isAll() {
 			return exit.UsageError("--close requires ids, or an option that selects connections")

@@ -105,13 +105,13 @@ func printable(body []byte) string {
 	return string(body)
 }
 
-// parseIDs parses the ids of jobs.
-func parseIDs(args []string) ([]uint64, error) {
+// parseIDs parses the ids of jobs or connections.
+func parseIDs(args []string, of string) ([]uint64, error) {
 	ids := make([]uint64, len(args))
 	for i, arg := range args {
 		id, err := strconv.ParseUint(arg, 10, 64)
 		if err != nil || id == 0 {
-			return nil, exit.UsageError("%q is not a job id; want a number from 1", arg)
+			return nil, exit.UsageError("%q is not a %s id; want a number from 1", arg, of)
 		}
 		ids[i] = id
 	}
@@ -120,7 +120,7 @@ func parseIDs(args []string) ([]uint64, error) {
 
 // eachID connects and calls f for each id; see eachOf.
 func (s *session) eachID(ctx context.Context, args []string, done string, f func(uint64) error) error {
-	ids, err := parseIDs(args)
+	ids, err := parseIDs(args, "job")
 	if err == nil {
 		err = s.Connect(ctx)
 	}

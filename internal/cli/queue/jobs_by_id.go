@@ -150,7 +150,7 @@ func newJobCommand(name, done, short, long string, change func(ctx context.Conte
 	var cmd *cobra.Command
 	s := new(session)
 	cmd = s.adminCommand(name, "ID...", short, long, func(ctx context.Context, a *admin.Client, args []string) error {
-		ids, err := parseIDs(args)
+		ids, err := parseIDs(args, "job")
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func newStats() *cobra.Command {
 			return exit.UsageError("want 'stats', 'stats job ID' or 'stats tube NAME'")
 		} else if len(args) == 2 && args[0] == "job" {
 			var err error
-			if ids, err = parseIDs(args[1:]); err != nil {
+			if ids, err = parseIDs(args[1:], "job"); err != nil {
 				return err
 			}
 		}
