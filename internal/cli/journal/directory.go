@@ -3,31 +3,16 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
-
-// checkDirectory returns an error unless dir is a readable directory.
-func checkDirectory(dir string) error {
-	d, err := os.OpenFile(dir, syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0) // does not block on a FIFO
-	if err == nil {
-		_, err = d.Readdirnames(1)
-		d.Close()
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return exit.WithCode(exit.Journal, err)
-}
 
 // checkJournal returns an error unless a server has used dir or it contains segments.
 func checkJournal(dir string) error {

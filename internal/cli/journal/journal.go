@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 const long = `Check, dump, repair, copy, convert or rewrite a journal: the directory in which "beanpole -b
@@ -37,8 +39,8 @@ func New() *cobra.Command {
 // argument. The directory is checked before the command runs.
 func newCommand(use, short, long, example, args string, run func(w io.Writer, args []string) error) *cobra.Command {
 	return cliutil.NewCommand(use, short, long, example, args, func(cmd *cobra.Command, args []string) error {
-		if err := checkDirectory(args[0]); err != nil {
-			return err
+		if _, err := vfs.OS.List(args[0]); err != nil {
+			return exit.WithCode(exit.Journal, err)
 		}
 		return run(cmd.OutOrStdout(), args)
 	})
