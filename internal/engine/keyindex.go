@@ -33,21 +33,15 @@ func (x *keyIndex) firstOf(hash uint32) slot {
 	return none
 }
 
-// add inserts a job after the first job with its hash.
+// add adds a job as the first with its hash.
 func (x *keyIndex) add(i slot, hash uint32) {
 	x.held++
-	l := x.links.ref(i)
-	*l = keyLink{hash, none, none}
 	first := x.firstOf(hash)
-	if first == none {
-		x.first.set(hash, i)
-		return
+	*x.links.ref(i) = keyLink{hash, none, first}
+	if first != none {
+		x.links.ref(first).before = i
 	}
-	l.before, l.after = first, x.links.at(first).after
-	x.links.ref(first).after = i
-	if l.after != none {
-		x.links.ref(l.after).before = i
-	}
+	x.first.set(hash, i)
 }
 
 // remove removes a job if the index contains it.
