@@ -181,7 +181,7 @@ func TestMoreErrands(t *testing.T) {
 		}},
 		{"export one state", "tube/imports?state=ready", 0, func(h *hand) {}, func() bool {
 			text := evalLater[string](t, ctx, "fetch(document.querySelector('a[download]').href).then(async r => r.headers.get('Content-Disposition') + (await r.text()).trim().split('\\n').length)")
-			return text == `attachment; filename="imports-ready.ndjson"15`
+			return text == `attachment; filename=imports-ready.ndjson15`
 		}},
 		{"open a job by its number on a phone", "", 2, func(h *hand) {
 			do(t, ctx, chromedp.EmulateViewport(360, 800))
