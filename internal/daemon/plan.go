@@ -2,10 +2,10 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/schedule"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // A plan is the validated form of the settings. The server creates it before it opens
@@ -85,14 +86,44 @@ func Check(s *config.Settings, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if dir := s.Options.Journal.Dir; dir != "" {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return exit.WithCode(exit.Journal, fmt.Errorf("journal: %s is not a directory (it must exist)", dir))
-		}
+	if err := p.checkAddresses(); err != nil {
+		return err
+	}
+	if _, err := belongsToMember(&s.Options.Journal); err != nil {
+		return err
 	}
 	for _, warning := range slices.Concat(certificateWarnings(p.security.expiries(), time.Now()), otherWarnings(p.others), p.rules.policies.Warnings()) {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	fmt.Fprintln(w, "the configuration is good")
+	return nil
+}
+
+// checkAddresses returns an error if this machine lacks an address to listen on.
+func (p *plan) checkAddresses() error {
+	check := func(option string, a server.Address, err error) error {
+		if err == nil {
+			err = a.Check(context.Background())
+		}
+		if err != nil {
+			return exit.WithCode(exit.Socket, fmt.Errorf("%s%w%s", option, err, hint(err)))
+		}
+		return nil
+	}
+	for _, e := range p.endpoints {
+		if err := check("", e.Address, nil); err != nil {
+			return err
+		}
+	}
+	if p.opt.Admin.Addr != "" {
+		a, err := p.opt.Admin.Address()
+		if err := check("--admin: ", a, err); err != nil {
+			return err
+		}
+	}
+	if path := p.opt.Admin.Socket; path != "" && path != config.NoSocket {
+		a, err := server.ParseAddress("unix:"+path, "")
+		return check("--admin-socket: ", a, err)
+	}
 	return nil
 }

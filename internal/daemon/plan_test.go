@@ -65,6 +65,28 @@ func TestCheckServers(t *testing.T) {
 	}
 }
 
+// The check refuses an address or a directory that the start refuses.
+func TestCheckAsStart(t *testing.T) {
+	for args, want := range map[string]string{
+		"-l 192.0.2.1":                       "listen on 192.0.2.1:0: ",
+		"-l unix:nowhere/s":                  "listen on unix:nowhere/s: no such file",
+		"--admin unix:plan.go":               "--admin: listen on unix:plan.go: the file exists and is not a socket",
+		"--admin-socket nowhere/s":           "--admin-socket: listen on unix:nowhere/s: no such file",
+		"--admin-socket none -b nowhere":     "directory nowhere: ",
+		"--admin-socket none --cluster":      "--cluster wants the directory of a member",
+		"--admin-socket none --cluster -b .": "directory . does not belong to a cluster member",
+	} {
+		args := append(strings.Fields(args), "-p", "0")
+		if said, err := check(t, "", args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("check %q: %s, %v, want %s", args, said, err, want)
+		}
+		p := start(t, args...)
+		if <-p.ended; p.err == nil || !strings.Contains(p.err.Error(), want) {
+			t.Errorf("start %q: %v, want %s", args, p.err, want)
+		}
+	}
+}
+
 // A certificate that expires soon still works. The configuration check and the server
 // report it. SIGHUP reports an invalid new certificate once, even without a connection.
 func TestCertificateEndsSoon(t *testing.T) {

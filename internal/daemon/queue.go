@@ -10,6 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/journal"
@@ -35,8 +36,9 @@ func openQueue(p *plan) (*queue, error) {
 	now := func() int64 { return int64(time.Since(start)) }
 	turns := broker.Options{Now: now, SlowTurn: logSlowTurns(slow.Turn, log), SlowAfter: slow.Turn}
 	q := &queue{where: "none, jobs are in memory only"}
-	if opt.Dir == "" && opt.Member {
-		return nil, exit.UsageError("--cluster wants the directory of a member: -b DIR")
+	isMember, err := belongsToMember(&opt)
+	if err != nil {
+		return nil, err
 	}
 	if opt.Dir == "" {
 		q.broker = broker.New(engine.New(eopt), turns)
@@ -44,19 +46,8 @@ func openQueue(p *plan) (*queue, error) {
 	}
 	jopt := journal.Options{SegmentSize: opt.SegmentSize(), Sync: opt.Fsync, Epoch: eopt.Epoch, Logger: log, Progress: reading(log)}
 	q.syncs = newSyncs(now, slow.Sync, log)
-	isMember, err := directory.Exists(vfs.OS, opt.Dir)
-	if err != nil {
-		if _, other := vfs.OS.List(opt.Dir); other != nil { // in this case, the hint about a member is irrelevant
-			err = other
-		}
-		return nil, exit.WithCode(exit.Journal, advice.Explain(opt.Dir, err))
-	}
 	if isMember {
 		return q, q.openMember(p, jopt, eopt, turns)
-	}
-	if opt.Member {
-		return nil, exit.WithCode(exit.Journal, fmt.Errorf("directory %[1]s does not belong to a cluster member, but --cluster (cluster = true, BEANPOLE_CLUSTER) is set; is its disk mounted? "+
-			"(if it is lost: 'beanpole cluster remove' the old member on another member, and 'beanpole cluster join %[1]s'; 'beanpole cluster init %[1]s' creates the first member)", opt.Dir))
 	}
 	j := journal.New(jopt)
 	eopt.Logged, eopt.Admit = true, j.Admit
@@ -69,6 +60,29 @@ func openQueue(p *plan) (*queue, error) {
 	turns.Log = j
 	q.broker, q.journal, q.where = broker.New(eng, turns), func() *journal.Journal { return j }, opt.Dir
 	return q, nil
+}
+
+// belongsToMember reports whether the journal's directory belongs to a member of a
+// cluster. It returns an error if a server cannot use the directory.
+func belongsToMember(opt *config.Journal) (bool, error) {
+	if opt.Dir == "" {
+		if opt.Member {
+			return false, exit.UsageError("--cluster wants the directory of a member: -b DIR")
+		}
+		return false, nil
+	}
+	isMember, err := directory.Exists(vfs.OS, opt.Dir)
+	if _, other := vfs.OS.List(opt.Dir); other != nil { // in this case, the hint about a member is irrelevant
+		err = other
+	}
+	if err != nil {
+		return false, exit.WithCode(exit.Journal, advice.Explain(opt.Dir, err))
+	}
+	if opt.Member && !isMember {
+		return false, exit.WithCode(exit.Journal, fmt.Errorf("directory %[1]s does not belong to a cluster member, but --cluster (cluster = true, BEANPOLE_CLUSTER) is set; is its disk mounted? "+
+			"(if it is lost: 'beanpole cluster remove' the old member on another member, and 'beanpole cluster join %[1]s'; 'beanpole cluster init %[1]s' creates the first member)", opt.Dir))
+	}
+	return isMember, nil
 }
 
 // close stops the queue and closes its journal.

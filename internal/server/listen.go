@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,7 +74,10 @@ func ParseAddress(s, port string) (Address, error) {
 			return Address{}, errAddress
 		}
 	}
-	if ip, err := netip.ParseAddr(a.Host); ipv6 && (err != nil || !ip.Is6()) {
+	ip, err := netip.ParseAddr(a.Host)
+	label := a.Host[strings.LastIndex(a.Host, ".")+1:]
+	isNumber := label != "" && strings.Trim(label, "0123456789") == "" // as in 127.1 and 0, which are not names
+	if ipv6 && !ip.Is6() || err != nil && isNumber {
 		return Address{}, errAddress
 	}
 	return a, CheckPort(a.Port)
@@ -131,6 +135,24 @@ func Listen(ctx context.Context, a Address, unixMode fs.FileMode) (net.Listener,
 	return l, nil
 }
 
+// Check returns an error if no server can listen on the address on this machine. It does
+// not check whether another server listens there.
+func (a Address) Check(ctx context.Context) error {
+	var err error
+	if a.Path != "" {
+		_, err = socketExists(a.Path)
+	} else {
+		var l net.Listener
+		if l, err = (Address{Host: a.Host, Port: "0"}).listen(ctx, 0); err == nil {
+			return l.Close()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", a, err)
+	}
+	return nil
+}
+
 func (a Address) listen(ctx context.Context, unixMode fs.FileMode) (net.Listener, error) {
 	if a.Path != "" {
 		return listenUnix(ctx, a.Path, unixMode)
@@ -159,14 +181,8 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listene
 
 // removeStale removes the socket file of a dead server.
 func removeStale(ctx context.Context, path string) error {
-	fi, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return bare(err)
-	case fi.Mode().Type() != fs.ModeSocket:
-		return errors.New("the file exists and is not a socket")
+	if exists, err := socketExists(path); err != nil || !exists {
+		return err
 	}
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "unix", path)
@@ -179,6 +195,22 @@ func removeStale(ctx context.Context, path string) error {
 	default:
 		return fmt.Errorf("the socket exists, and might be in use: %w", bare(err))
 	}
+}
+
+// socketExists reports whether a path is a socket. It returns an error if no server can
+// create a socket there.
+func socketExists(path string) (bool, error) {
+	fi, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		_, err = os.Stat(filepath.Dir(path))
+		return false, bare(err)
+	case err != nil:
+		return false, bare(err)
+	case fi.Mode().Type() != fs.ModeSocket:
+		return false, errors.New("the file exists and is not a socket")
+	}
+	return true, nil
 }
 
 // bare returns the cause of an error of package net or os, without the address, which the

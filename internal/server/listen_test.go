@@ -48,6 +48,9 @@ func TestParseAddress(t *testing.T) {
 func TestParseAddressErrors(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"", "want IP"},
+		{"0", "want IP"},
+		{"127.1", "want IP"},
+		{"0x7f.1:11300", "want IP"},
 		{"127.0.0.1:", "0 to 65535"},
 		{"127.0.0.1:65536", "0 to 65535"},
 		{"127.0.0.1:-1", "0 to 65535"},
