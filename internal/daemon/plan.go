@@ -99,7 +99,7 @@ func Check(s *config.Settings, w io.Writer) error {
 	return nil
 }
 
-// checkAddresses returns an error if this machine lacks an address to listen on.
+// checkAddresses returns an error if this machine lacks an address that a start needs.
 func (p *plan) checkAddresses() error {
 	check := func(option string, a server.Address, err error) error {
 		if err == nil {
@@ -111,7 +111,7 @@ func (p *plan) checkAddresses() error {
 		return nil
 	}
 	for _, e := range p.endpoints {
-		if err := check("", e.Address, nil); err != nil {
+		if err := check("", e.Address, nil); err != nil && !e.Optional {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/beanpole-mq/beanpole/internal/certs/localca"
+	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -61,6 +62,17 @@ func TestCheckServers(t *testing.T) {
 	} {
 		if said, err := check(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n%s, %v, want %s", text, said, err, want)
+		}
+	}
+}
+
+// The default configuration is valid on a machine without IPv6.
+func TestCheckOptional(t *testing.T) {
+	elsewhere := config.Endpoint{Address: server.Address{Host: "192.0.2.1"}}
+	for _, elsewhere.Optional = range []bool{true, false} {
+		p := &plan{opt: &config.Options{}, endpoints: []config.Endpoint{elsewhere}}
+		if err := p.checkAddresses(); (err == nil) != elsewhere.Optional {
+			t.Errorf("optional: %v: %v", elsewhere.Optional, err)
 		}
 	}
 }
