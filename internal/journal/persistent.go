@@ -13,6 +13,9 @@ type persistentState struct {
 	at    map[string]stateEntry // J4: by keyOf
 	gone  []string              // tubes whose TubeGone could not be appended
 	bytes int64                 // size of the records of at
+
+	leaves  uint64   // segment that is about to be removed, or 0 if leaving must be computed
+	leaving []string // keys to copy from it; the entries of some have moved or ended
 }
 
 // A stateEntry is the content of the last record for a pause or name.
@@ -80,6 +83,7 @@ func (s *persistentState) remove(key string) {
 // moved attributes the entries in all segments after durable to durable. A log that heals
 // writes their records again, to unknown segments, all of which are newer than durable.
 func (s *persistentState) moved(durable uint64) {
+	s.leaves = 0
 	for key, last := range s.at {
 		last.segment = min(last.segment, durable)
 		s.at[key] = last
@@ -90,24 +94,29 @@ func (s *persistentState) moved(durable uint64) {
 // It lowers budget; done is false if the budget was too small.
 func (j *Journal) copyPersistentState(going uint64, budget *int64) (done bool, err error) {
 	s := &j.persistentState
-	var keys []string
-	for key, last := range s.at {
-		if last.segment <= going {
-			keys = append(keys, key)
+	if s.leaves != going { // once per segment, because there can be very many pauses
+		s.leaves, s.leaving = going, nil
+		for key, last := range s.at {
+			if last.segment <= going {
+				s.leaving = append(s.leaving, key)
+			}
 		}
+		slices.Sort(s.leaving) // the content of the log must not depend on the order of a map
 	}
-	slices.Sort(keys) // the content of the log must not depend on the order of a map
-	for _, key := range keys {
+	for len(s.leaving) > 0 {
 		if *budget <= 0 {
 			return false, nil
 		}
-		last := s.at[key]
-		*budget -= last.weight(key)
-		if c := last.change(key); c.Kind == engine.TubePaused && c.Due <= j.now {
-			s.remove(key)
-		} else if _, err := j.appendWithSpare(&c); err != nil {
-			return false, err
+		key := s.leaving[0]
+		if last, ok := s.at[key]; ok && last.segment <= going {
+			*budget -= last.weight(key)
+			if c := last.change(key); c.Kind == engine.TubePaused && c.Due <= j.now {
+				s.remove(key)
+			} else if _, err := j.appendWithSpare(&c); err != nil {
+				return false, err
+			}
 		}
+		s.leaving = s.leaving[1:]
 	}
 	return true, nil
 }

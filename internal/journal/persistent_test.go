@@ -54,6 +54,30 @@ func TestCarryPauses(t *testing.T) {
 	}
 }
 
+// Cleaning also copies the pauses that a healed log attributes to the oldest segment after
+// the first step.
+func TestCarryAfterHeal(t *testing.T) {
+	b := newBench(t, Options{SegmentSize: 256 << 10, Epoch: epoch})
+	b.pauseMany()
+	s, oldest := &b.log.persistentState, b.log.Stats().Oldest
+	b.turn(func() {
+		budget := int64(1)
+		if done, err := b.log.copyPersistentState(oldest, &budget); done || err != nil {
+			t.Fatalf("the first step: %v, %v", done, err)
+		}
+		s.moved(oldest)
+		budget = 1 << 40
+		if done, err := b.log.copyPersistentState(oldest, &budget); !done || err != nil {
+			t.Fatalf("the other steps: %v, %v", done, err)
+		}
+	})
+	for key, last := range s.at {
+		if last.segment <= oldest {
+			t.Fatalf("%s is still in segment %d", key, last.segment)
+		}
+	}
+}
+
 // The settings of patterns survive cleaning, a start and a rewrite; removed settings do
 // not return.
 func TestCarryPolicies(t *testing.T) {
