@@ -296,13 +296,13 @@ func (c *Control) checkRemove(ctx context.Context, id uint64) error {
 		if err != nil {
 			return err
 		}
-		now.Members = slices.Clone(now.Members)
-		for i := range now.Members {
-			if m := &now.Members[i]; m.ID != now.Self && now.Contacts[m.ID] <= asked.At {
+		s := c.withReports(now)
+		for i := range s.Members {
+			if m := &s.Members[i]; m.ID != now.Self && now.Contacts[m.ID] <= asked.At {
 				m.Reachable = false
 			}
 		}
-		if err = now.CheckRemove(id); err == nil {
+		if err = s.CheckRemove(id); err == nil {
 			return nil
 		}
 		select {
@@ -352,6 +352,11 @@ func (c *Control) Status() (apitype.Cluster, error) {
 	if err != nil {
 		return apitype.Cluster{}, err
 	}
+	return c.withReports(known), nil
+}
+
+// withReports adds the reports of the members about themselves to a status.
+func (c *Control) withReports(known cluster.Status) apitype.Cluster {
 	s := known.Cluster
 	s.Members = slices.Clone(s.Members)
 	for i := range s.Members {
@@ -360,5 +365,5 @@ func (c *Control) Status() (apitype.Cluster, error) {
 			m.MemberHealth, m.Differs = c.reports.of(m.ID, known.Self)
 		}
 	}
-	return s, nil
+	return s
 }

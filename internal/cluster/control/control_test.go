@@ -7,10 +7,12 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
@@ -150,3 +152,41 @@ func TestStatusOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// A removal is refused if a remaining voter reports that its disk has failed, although
+// its messages arrive.
+func TestRemoveCountsReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		control := Control{Member: steady{}, Directory: &directory.Directory{}}
+		control.Directory.ID = 42
+		remove := func() error {
+			_, err := control.Request(t.Context(), 0, []byte(`{"do":"remove","id":43}`))
+			return err
+		}
+		if err := remove(); err != nil {
+			t.Errorf("all members are well: %v", err)
+		}
+		control.reports.add(41, report{health: apitype.MemberHealth{Trouble: "the disk has failed"}})
+		control.reports.add(44, report{health: apitype.MemberHealth{Trouble: "the disk has failed"}})
+		if err := remove(); err == nil {
+			t.Error("a member was removed, and one of three voters can acknowledge changes")
+		}
+	})
+}
+
+// A steady is the leader of a cluster from whose members messages arrive all the time.
+type steady struct{ chief }
+
+func (steady) Status() (cluster.Status, error) {
+	known := cluster.Status{Cluster: clusterOf(42), At: time.Now().UnixNano(), Contacts: make(map[uint64]int64)}
+	known.Self = 42
+	for i := range known.Members {
+		m := &known.Members[i]
+		m.Reachable, m.Progress = true, new(apitype.Progress)
+		known.Contacts[m.ID] = known.At
+	}
+	return known, nil
+}
+
+func (steady) Membership() (known raftlog.Membership) { return known }
+func (steady) Remove(context.Context, uint64) error   { return nil }
