@@ -26,6 +26,7 @@ type request struct {
 	caller access.Caller
 	source source
 	entry  *audit.Entry
+	upload *upload // nil for a request of the console
 
 	fromMember bool
 

@@ -60,16 +60,21 @@ func (r *request) identified(h *http.Request) (out any, err error) {
 		r.api.opt.Server.Refused(r.caller.Address, "", r.op.ID+" without a valid token")
 		return nil, Unknown(h, &r.api.guesses)
 	}
-	buffered := r.api.maxJSON() // maximum size in memory, which counts toward no limit
+	r.upload = &upload{ReadCloser: h.Body}
+	h.Body = r.upload
+	defer func() {
+		if r.upload.end != nil {
+			r.upload.end()
+		}
+	}()
+	size := r.api.maxJSON() // maximum size in memory, which counts toward no limit
 	if h.ContentLength >= 0 {
-		buffered = min(buffered, h.ContentLength)
+		size = min(size, h.ContentLength)
 	}
-	if buffered > maxTaskBytes {
-		end, err := r.beginScan(anUpload)
-		if err != nil {
+	if size > maxTaskBytes && !r.op.plan.Streams() { // an import buffers a line
+		if err := r.enlarge(); err != nil {
 			return nil, err
 		}
-		defer end()
 	}
 	return r.run()
 }

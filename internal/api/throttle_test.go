@@ -151,30 +151,50 @@ func TestExportsAtOnce(t *testing.T) {
 }
 
 // Two clients at a time can send a large request or a request of unknown size, because
-// the server buffers it.
+// the server buffers it. An import becomes large with its first large line. A request that
+// arrives too slowly fails.
 func TestLargeRequestsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := startWith(t, Options{}, server.Options{MaxJobSize: maxTaskBytes}, engine.Options{}, broker.Options{})
-		put := func(client string, length int64, body io.Reader) int {
-			w, h := httptest.NewRecorder(), newRequest("POST", "/tubes/mail/jobs", "{}")
+		send := func(path, client string, length int64, body io.Reader) *httptest.ResponseRecorder {
+			w, h := httptest.NewRecorder(), newRequest("POST", "/tubes/mail/"+path, "{}")
 			h.RemoteAddr, h.ContentLength, h.Body = client+":1", length, io.NopCloser(body)
+			if path == "import" {
+				h.Header.Set("Content-Type", ndjson)
+			}
 			r.ServeHTTP(w, h)
-			return w.Code
+			return w
 		}
+		put := func(client string, length int64, body io.Reader) int { return send("jobs", client, length, body).Code }
 		const job = `{"body":"a"}`
 		first, ends := io.Pipe()
 		second, endsToo := io.Pipe()
 		var all sync.WaitGroup
 		all.Go(func() { put("10.0.0.1", maxTaskBytes+1, first) })
-		all.Go(func() { put("10.0.0.2", -1, second) })
+		all.Go(func() {
+			if code := put("10.0.0.2", -1, second); code != 408 {
+				t.Errorf("a slow request: %d", code)
+			}
+			second.Close()
+		})
 		synctest.Wait()
 		for length, want := range map[int64]int{int64(len(job)): 201, -1: 503, maxTaskBytes + 1: 503} {
 			if code := put("10.0.0.3", length, strings.NewReader(job)); code != want {
 				t.Errorf("a third put, of %d bytes: %d, want %d", length, code, want)
 			}
 		}
+		large := `{"body":"` + strings.Repeat("a", maxTaskBytes) + `"}`
+		for lines, want := range map[string]string{job + "\n" + job: `"imported":2`, job + "\n" + large: "line 2: too many"} {
+			if w := send("import", "10.0.0.3", -1, strings.NewReader(lines)); !strings.Contains(w.Body.String(), want) {
+				t.Errorf("an import of %d bytes: %s, want %s", len(lines), w.Body, want)
+			}
+		}
 		ends.Close()
-		endsToo.Close()
+		for text := strings.Repeat(" ", 1<<10); ; time.Sleep(time.Second) {
+			if _, err := io.WriteString(endsToo, text); err != nil {
+				break
+			}
+		}
 		all.Wait()
 		if code := put("10.0.0.3", -1, strings.NewReader(job)); code != 201 {
 			t.Errorf("a put after them: %d", code)

@@ -87,6 +87,7 @@ const (
 func (r *request) importAll(from *admin.ImportAll) (done admin.Imported, err error) {
 	in := &importer{request: r, lines: bufio.NewScanner(from.Lines)}
 	in.lines.Buffer(make([]byte, 0, 64<<10), int(r.api.maxJSON())+1)
+	in.lines.Split(in.split)
 	for more := true; more && err == nil; {
 		if more, err = in.read(); len(in.batch) > 0 {
 			if refused := in.put(); refused != nil {
@@ -153,6 +154,14 @@ func (in *importer) read() (more bool, err error) {
 	return true, nil
 }
 
+// split is bufio.ScanLines. An import is a large request from its first large line on.
+func (in *importer) split(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	if advance, line, err = bufio.ScanLines(data, atEOF); line == nil && len(data) >= maxTaskBytes {
+		err = in.enlarge()
+	}
+	return advance, line, err
+}
+
 // nextLine returns the next line that is not empty. It is valid until the next call.
 func (in *importer) nextLine() ([]byte, error) {
 	for in.lines.Scan() && in.lines.Err() == nil { // otherwise the line is incomplete
@@ -167,6 +176,9 @@ func (in *importer) nextLine() ([]byte, error) {
 		return nil, io.EOF
 	case bufio.ErrTooLong:
 		return nil, problemf(http.StatusRequestEntityTooLarge, "line %d has more than %d bytes", in.line, in.api.maxJSON())
+	}
+	if p, ok := errors.AsType[*problem](problemOf(in.lines.Err())); ok {
+		return nil, problemf(p.Status, "line %d: %s", in.line, p.Detail).After(p.RetryAfter)
 	}
 	return nil, badRequest("the stream is incomplete: it ends at line %d", in.line)
 }

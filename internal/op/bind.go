@@ -162,6 +162,9 @@ func decodeMistake(err error) error {
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &BindError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", e.Limit)}
 	}
+	if e, ok := errors.AsType[*BindError](err); ok {
+		return e
+	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return mistakef("the body is not valid JSON, from byte %d on", e.Offset)
 	}
