@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -306,6 +307,21 @@ func FuzzProxied(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// The size of the largest header fits in proxy.head.
+func TestLargestDescription(t *testing.T) {
+	v := streamHeader{proxiedClient: proxiedClient{Identity: strings.Repeat("a", 60<<10)}}
+	for {
+		header, err := v.append(nil)
+		if err != nil {
+			break
+		}
+		if len(header) > math.MaxUint16 {
+			t.Fatalf("a header of %d bytes", len(header))
+		}
+		v.Identity += "a"
+	}
 }
 
 // A client can be dismissed while a turn delays its resumption.

@@ -42,8 +42,9 @@ type streamHeader struct {
 	Announces *int   `json:"announces,omitempty"` // the number of clients to resume; the stream has no client
 }
 
-// maxProxyHeader is the maximum size of a proxied client's description, in bytes.
-const maxProxyHeader = math.MaxUint16
+// maxProxyHeader is the maximum size of a proxied client's description, in bytes. With
+// its length of two bytes, it fits in proxy.head.
+const maxProxyHeader = math.MaxUint16 - 2
 
 // proxyHeaderTimeout is the maximum time until the description arrives.
 const proxyHeaderTimeout = 10 * time.Second
