@@ -37,7 +37,7 @@ func decodeFragment(p []byte) (f fragment, part []byte, ok bool) {
 	f.start = Pos{uint64(binary.LittleEndian.Uint32(p)), int64(binary.LittleEndian.Uint32(p[4:]))}
 	f.from, f.total = int(binary.LittleEndian.Uint32(p[8:])), int(binary.LittleEndian.Uint32(p[12:]))
 	part = p[fragmentHeader:]
-	return f, part, f.total <= MaxPayload && f.from+len(part) <= f.total
+	return f, part, f.total <= MaxPayload && f.from >= 0 && f.from+len(part) <= f.total
 }
 
 // A joiner joins the fragments of records, one record at a time. The zero joiner is

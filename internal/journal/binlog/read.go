@@ -132,10 +132,11 @@ func (r *reader) readRecord() (more bool, err error) {
 	if len(b) < size {
 		return false, atEnd(b, "%d bytes are less than a record", len(b))
 	}
-	n := int(le.Uint32(b))
+	length := le.Uint32(b)
+	n := int(length)
 	switch {
-	case n > maxTube:
-		return false, damagef("invalid length of a tube name: %d", n)
+	case length > maxTube:
+		return false, damagef("invalid length of a tube name: %d", length)
 	case n == 0 && le.Uint64(b[lenSize:]) == 0:
 		return false, atEnd(b, "record without an id")
 	}
