@@ -15,8 +15,8 @@ func TestRecordSizes(t *testing.T) {
 	if n := unsafe.Sizeof([slotsPerPage]job{}); n%8192 != 0 {
 		t.Errorf("a page of jobs takes %d bytes, want a multiple of a memory page", n)
 	}
-	if n := unsafe.Sizeof(coldJob{}); n != 56 {
-		t.Errorf("a cold part takes %d bytes, want 56", n)
+	if n := unsafe.Sizeof(coldJob{}); n > 56 {
+		t.Errorf("a cold part takes %d bytes, want at most 56", n)
 	}
 }
 
