@@ -20,6 +20,7 @@ const (
 	tubeSamples = 61   // maximum number of samples of a tube; the first and the last are ten minutes apart
 	tubesKept   = 1000 // maximum number of tubes with samples
 	lookStep    = 60   // seconds between two surveys that select the tubes with samples
+	maxGap      = 60   // seconds between two samples beyond which a chart cannot show both
 )
 
 // A recorder stores samples of the last ten minutes. Record takes the samples, and adds a
@@ -49,14 +50,17 @@ type samples struct {
 }
 
 // add adds a sample with the given counters and levels. It keeps at most the given number
-// of samples. A counter that has decreased belongs to a new tube with the same name, and
-// started at 0.
+// of samples, and none from before a gap, for example while the machine slept. A counter
+// that has decreased belongs to a new tube with the same name, and started at 0.
 func (s *samples) add(unix int64, now *history.Values, most int) *history.Values {
 	v := *now
 	for i := range history.NumSeries {
 		if i.IsIncrease() && v[i] >= s.last[i] {
 			v[i] -= s.last[i]
 		}
+	}
+	if gap := unix - s.at; gap > maxGap || gap < -maxGap {
+		s.kept, s.sum = nil, history.Values{}
 	}
 	s.minute.Add(&v)
 	s.last, s.at = *now, unix

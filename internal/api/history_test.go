@@ -38,7 +38,7 @@ func (r *rig) series(path, series string) string {
 }
 
 // A sample of a level is the value in its second; a sample of an increase is the sum
-// since the previous sample. Seconds before the first sample are null.
+// since the previous sample. Seconds before the first sample, or before a gap, are null.
 func TestHistory(t *testing.T) {
 	r := start(t, Options{})
 	r.someJobs("mail", 3)
@@ -56,6 +56,11 @@ func TestHistory(t *testing.T) {
 	}
 	if got := r.series("/history", "put"); got != strings.Repeat("1 ", secondsKept) {
 		t.Error(got)
+	}
+	r.sampleServer(5000) // the machine slept
+	r.sampleServer(5001)
+	if got := r.series("/history?points=3", "put"); got != "- 0 0 " {
+		t.Errorf("after a gap: %s", got)
 	}
 }
 
