@@ -42,12 +42,12 @@ night: ## run the long tests for HOURS with new seeds; ONLY=journal runs those t
 test-32: ## test the server and the client with 32-bit integers
 	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -vet=off -short $$($(GO) list ./client/... ./internal/... | grep -vE '/internal/test')
 
-lint: ## run gofmt, vet, staticcheck and the prose check, and build for FreeBSD, which has no event loops
+lint: ## run gofmt, vet, staticcheck and the prose check, and build for FreeBSD, which has no event loops, with 32-bit integers
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) test -vet=off -run 'Prose|Faults' .
-	GOOS=freebsd $(GO) build -gcflags='all=-N -l' -o /dev/null ./cmd/beanpole
+	GOOS=freebsd GOARCH=386 $(GO) build -gcflags='all=-N -l' -o /dev/null ./cmd/beanpole
 
 # Disabled rules of gosec:
 #   G104  unchecked errors: of Close, of deadlines, and of writes to a connection whose

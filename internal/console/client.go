@@ -98,7 +98,7 @@ func members(v url.Values, names ...string) map[string]json.RawMessage {
 var durationFields = []string{"seconds", "delay", "ttr"}
 
 // untilResumed is the longest pause in seconds: longer than any user waits.
-const untilResumed = 1<<32 - 1
+const untilResumed int64 = 1<<32 - 1
 
 var clockTime = regexp.MustCompile(`^(?:until )?([0-9]{1,2}:[0-9]{2})(?: ?utc)?$`)
 
@@ -108,7 +108,7 @@ var clockTime = regexp.MustCompile(`^(?:until )?([0-9]{1,2}:[0-9]{2})(?: ?utc)?$
 func inSeconds(text string) string {
 	lower := strings.ToLower(text)
 	if lower == "until resumed" {
-		return strconv.Itoa(untilResumed)
+		return strconv.FormatInt(untilResumed, 10)
 	}
 	if m := clockTime.FindStringSubmatch(lower); m != nil {
 		if left, err := durations.Until(m[1], time.Now()); err == nil {
