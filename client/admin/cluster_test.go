@@ -73,7 +73,7 @@ func TestProblems(t *testing.T) {
 		{Cluster{Self: 1, Leader: 1, Quorum: true, Members: []ClusterMember{member(1, Leader, answers), member(2, Voter, answers), member(3, Voter, answers)}},
 			[]string{"all is well: member 1 has led for 0s"}},
 		{Cluster{Self: 1, Leader: 1, Quorum: true, Members: []ClusterMember{member(1, Leader, answers), member(2, Voter, answers), member(3, Voter, nil)}},
-			[]string{"bad: member 3 at host:1 has not answered the new leader", "bad: the cluster survives no further loss"}},
+			[]string{"bad: member 3 at host:1 has not answered this leader yet", "bad: the cluster survives no further loss"}},
 		{Cluster{Since: 90, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.Refuses = "too old" })}},
 			[]string{"bad: no leader for 1m30s", "bad: member 2 at host:1 refuses this member: too old"}},
 		{Cluster{Leader: 1, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, silent), member(3, Voter, never)}}, []string{

@@ -136,7 +136,7 @@ func (c *Cluster) problem(m *ClusterMember) string {
 	case !m.Reachable:
 		return "cannot be reached" + m.silent()
 	case m.Progress == nil && c.Leader != 0 && c.Leader == c.Self:
-		return "has not answered the new leader"
+		return "has not answered this leader yet"
 	case m.Trouble != "":
 		return "has a problem:  " + strings.TrimPrefix(m.Trouble, "this member ")
 	case m.DiskFree != nil && *m.DiskFree < fullDisk:
