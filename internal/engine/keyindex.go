@@ -44,11 +44,11 @@ func (x *keyIndex) add(i slot, hash uint32) {
 	x.first.set(hash, i)
 }
 
-// remove removes a job if the index contains it.
-func (x *keyIndex) remove(i slot) {
+// remove removes a job, and reports whether the index contained it.
+func (x *keyIndex) remove(i slot) bool {
 	l := x.links.at(i)
 	if l.hash == 0 {
-		return
+		return false
 	}
 	if l.after != none {
 		x.links.ref(l.after).before = l.before
@@ -63,4 +63,5 @@ func (x *keyIndex) remove(i slot) {
 	}
 	*x.links.ref(i) = keyLink{}
 	x.held--
+	return true
 }

@@ -213,7 +213,9 @@ func (e *Engine) visitJobs(atOnce bool) {
 		}
 		j := e.jobs.at(i)
 		t := e.tubeOfJob(j)
-		e.keys.remove(i)
+		if e.keys.remove(i) {
+			e.turnWork++
+		}
 		if t.keyed {
 			e.turnWork += 2
 			e.noteKey(t, i, j)

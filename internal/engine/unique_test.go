@@ -148,7 +148,7 @@ func TestUniquePromises(t *testing.T) {
 }
 
 // A new policy applies to existing jobs. They are indexed in slices, or, if they were
-// restored, before the first client is served.
+// restored, before the first client is served. Keys are also removed in slices.
 func TestUniqueLater(t *testing.T) {
 	const jobs = 5000
 	e, s := uniqueEngine(&Policy{})
@@ -186,6 +186,13 @@ func TestUniqueLater(t *testing.T) {
 	set.Tick(0)
 	if n, all := set.KeysHeld(); n != jobs || !all {
 		t.Errorf("%d keys exist at the first client, with a policy from settings: %v", n, all)
+	}
+	e.SetPolicies(PolicyFunc(func(string) *Policy { return nil }))
+	for turns = 0; e.outdated(); turns++ {
+		e.Tick(0)
+	}
+	if n, _ := e.KeysHeld(); n != 0 || turns < 5 {
+		t.Errorf("%d keys exist %d turns after the policy was removed", n, turns)
 	}
 }
 
