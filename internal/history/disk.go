@@ -70,7 +70,7 @@ func (s *Store) load() bool {
 		return false
 	}
 	if files > 0 {
-		s.opt.Log.Warn("history damaged; skipping the damaged parts", "directory", s.opt.Dir, "files", files, "bytes", damaged)
+		s.opt.Log.Warn("history damaged; the rest of these files is ignored", "directory", s.opt.Dir, "files", files, "bytes", damaged)
 	}
 	for k, all := range read {
 		slices.SortStableFunc(all, func(a, b *segment) int { return cmp.Compare(a.begin, b.begin) })
