@@ -44,7 +44,11 @@ func TestFailover(t *testing.T) {
 				clients = append(clients, k)
 			}
 		}
-		until(t, "the reserves wait", func() bool { return leader.stats()["current-waiting"] == "30" })
+		// A member reads this reply after the states of its clients, which the leader sends
+		// later than it counts them.
+		for _, p := range c.members {
+			until(t, "the reserves wait", func() bool { return p.stats()["current-waiting"] == "30" })
+		}
 		if how == "kill" {
 			leader.kill()
 		} else {
