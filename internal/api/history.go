@@ -50,8 +50,8 @@ type samples struct {
 }
 
 // add adds a sample with the given counters and levels. It keeps at most the given number
-// of samples, and none from before a gap, for example while the machine slept. A counter
-// that has decreased belongs to a new tube with the same name, and started at 0.
+// of samples. It discards samples from before a gap, such as the sleep of a machine. A
+// counter that has decreased belongs to a new tube with the same name, and started at 0.
 func (s *samples) add(unix int64, now *history.Values, most int) *history.Values {
 	v := *now
 	for i := range history.NumSeries {

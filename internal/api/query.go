@@ -54,9 +54,10 @@ func (s *search) matches(j *scannedJob, rd *reading) bool {
 	if s.tubes != nil && !s.tubes.Matches(j.Tube) || !slices.Contains(s.states, j.State) {
 		return false
 	}
-	c := candidate{scannedJob: j, reading: rd}
+	c := &rd.job
+	*c = candidate{scannedJob: j, reading: rd}
 	for _, part := range s.parts {
-		if !slices.ContainsFunc(part, func(t test) bool { return t.holds(&c) != t.not }) {
+		if !slices.ContainsFunc(part, func(t test) bool { return t.holds(c) != t.not }) {
 			return false
 		}
 	}
@@ -179,7 +180,8 @@ func testOf(c *query.Condition, program *int) (t test, err error) {
 			return reason != "" && access.Match(c.Value, reason)
 		}
 	case query.Text:
-		match = func(body []byte, _ *reading) bool { return bytes.Contains(body, []byte(c.Value)) }
+		text := []byte(c.Value)
+		match = func(body []byte, _ *reading) bool { return bytes.Contains(body, text) }
 	case query.Regexp:
 		match, err = regexpMatch(c.Value, program)
 	case query.Class:

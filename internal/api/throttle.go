@@ -154,6 +154,7 @@ type reading struct {
 	in    bool // the search holds the gate
 	since time.Time
 	spent time.Duration // time in the gate
+	job   candidate     // the job that the search examines; reused, to allocate nothing for a job
 }
 
 // each calls tell for the jobs of a slice, with the result of the match, until tell

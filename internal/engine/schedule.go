@@ -119,7 +119,7 @@ func (d *scheduled) define(configured, set string) {
 	}
 }
 
-// isGone reports whether nothing is left of a schedule.
+// isGone reports whether the schedule has neither a definition nor a Mark.
 func (d *scheduled) isGone() bool { return d.Text == "" && d.Mark == Mark{} }
 
 // store stores the text of a ScheduleSet or ScheduleMark.

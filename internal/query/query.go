@@ -27,7 +27,7 @@ type Query struct {
 	Parts  []Part   // all must match
 }
 
-// A Part is a list of alternatives, one of which must match.
+// A Part matches a job if one of its conditions does.
 type Part []Condition
 
 // A Condition is a condition on a job.

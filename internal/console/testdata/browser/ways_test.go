@@ -101,15 +101,22 @@ func TestActionKeys(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/server'")
 }
 
-// The page keeps its rows while a part of it has the focus or rows are selected. The
-// button that offers the new rows covers none of the actions on the selection. A click on
-// it shows the rows.
-func TestShowRows(t *testing.T) {
+// startTube opens the live page of the tube mail with 12 jobs.
+func startTube(t *testing.T) (*server, context.Context) {
+	t.Helper()
 	s := start(t)
 	s.put("mail", "x", 12)
 	ctx := browse(t)
 	do(t, ctx, visit(s.url("tube/mail")))
 	until(t, ctx, "document.querySelector('#live[data-on]')")
+	return s, ctx
+}
+
+// The page keeps its rows while a part of it has the focus or rows are selected. The
+// button that offers the new rows covers none of the actions on the selection. A click on
+// it shows the rows.
+func TestShowRows(t *testing.T) {
+	s, ctx := startTube(t)
 	eval[any](t, ctx, "document.querySelector('main a').focus()")
 	s.put("mail", "y", 1)
 	until(t, ctx, "document.querySelector('#moved')")
@@ -127,11 +134,7 @@ func TestShowRows(t *testing.T) {
 
 // The page keeps its rows while a button of the pointer is down, so that no click is lost.
 func TestRowsStayUnderPress(t *testing.T) {
-	s := start(t)
-	s.put("mail", "x", 12)
-	ctx := browse(t)
-	do(t, ctx, visit(s.url("tube/mail")))
-	until(t, ctx, "document.querySelector('#live[data-on]')")
+	s, ctx := startTube(t)
 	rows := "document.querySelectorAll('.jobs tbody tr').length"
 	eval[any](t, ctx, "document.body.dispatchEvent(new PointerEvent('pointerdown'))")
 	for _, ready := range []string{"13", "14"} { // each is a message of the stream
